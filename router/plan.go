@@ -1,0 +1,151 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+// Type OIDs, fixed in pg_type.dat. OIDs from firstUserOID on belong to types
+// that users created, domains among them.
+const (
+	byteaOID       = 17
+	timestampOID   = 1114
+	timestamptzOID = 1184
+	firstUserOID   = 16384
+)
+
+// plan is a Config applied to one Relation: names became indexes. It is never
+// changed after it was made.
+type plan struct {
+	table string
+	// unusable is set when the table lacks columns or has one of a wrong type.
+	unusable *fault
+
+	columns           int
+	eventID           field
+	key               field
+	value             field
+	headers           []plannedHeader
+	spread            int // the column of header objects, or -1
+	spreadName        string
+	timestamp         int // or -1
+	timestampName     string
+	timestampType     uint32
+	aggregateType     int // only when the topic map is used, else -1
+	aggregateTypeName string
+	topic             []plannedPart
+}
+
+// field is a column whose bytes go into the record.
+type field struct {
+	name  string
+	index int
+	bytea bool
+}
+
+type plannedHeader struct {
+	field
+	key      string
+	omitNull bool
+}
+
+// plannedPart is a topicPart; index is -1 for literal text.
+type plannedPart struct {
+	topicPart
+	index int
+}
+
+// planner resolves columns of one relation and collects those that are missing.
+type planner struct {
+	config  *Config
+	rel     *wal.Relation
+	missing []string
+}
+
+func newPlan(config *Config, topic []topicPart, rel *wal.Relation) *plan {
+	b := &planner{config: config, rel: rel}
+	p := b.plan(topic)
+	p.unusable = b.fault(p)
+	return p
+}
+
+func (b *planner) plan(topic []topicPart) *plan {
+	columns := &b.config.Columns
+	p := &plan{
+		table:             b.rel.String(),
+		columns:           len(b.rel.Columns),
+		eventID:           b.field(columns.EventID),
+		key:               b.field(columns.AggregateID),
+		value:             b.field(columns.Payload),
+		spread:            b.index(columns.Headers),
+		spreadName:        columns.Headers.Name,
+		timestamp:         b.index(columns.Timestamp),
+		timestampName:     columns.Timestamp.Name,
+		aggregateType:     -1,
+		aggregateTypeName: columns.AggregateType.Name,
+	}
+	if len(b.config.Topics) > 0 {
+		p.aggregateType = b.index(columns.AggregateType)
+	}
+	for _, part := range topic {
+		planned := plannedPart{topicPart: part, index: -1}
+		if part.column != "" {
+			planned.index = b.index(Named(part.column))
+		}
+		p.topic = append(p.topic, planned)
+	}
+	for _, h := range b.config.Headers {
+		if f := b.field(h.Column); f.index >= 0 {
+			p.headers = append(p.headers, plannedHeader{field: f, key: h.Header, omitNull: h.OmitNull})
+		}
+	}
+	if p.timestamp >= 0 {
+		p.timestampType = b.rel.Columns[p.timestamp].TypeOID
+	}
+	return p
+}
+
+func (b *planner) index(column Column) int {
+	if column.Name == "" {
+		return -1
+	}
+	i := slices.IndexFunc(b.rel.Columns, func(c wal.Column) bool { return c.Name == column.Name })
+	if i < 0 && !column.Optional && !slices.Contains(b.missing, column.Name) {
+		b.missing = append(b.missing, column.Name)
+	}
+	return i
+}
+
+func (b *planner) field(column Column) field {
+	f := field{name: column.Name, index: b.index(column)}
+	if f.index >= 0 {
+		f.bytea = b.rel.Columns[f.index].TypeOID == byteaOID || slices.Contains(b.config.Bytea, column.Name)
+	}
+	return f
+}
+
+// fault is about the relation as a whole: every row of it fails with it.
+func (b *planner) fault(p *plan) *fault {
+	if len(b.missing) > 0 {
+		noun := "column "
+		if len(b.missing) > 1 {
+			noun = "columns "
+		}
+		return &fault{
+			column: b.missing[0],
+			reason: "the published table has no " + noun + strings.Join(b.missing, ", "),
+			hint:   "name the right columns in outbox.columns, outbox.headers and kafka.topic, or, if the publication has a column list, add them to it; rows written before such a change keep their old shape in the WAL",
+		}
+	}
+	if oid := p.timestampType; oid != 0 && oid < firstUserOID && oid != timestampOID && oid != timestamptzOID {
+		return &fault{
+			column: p.timestampName,
+			reason: fmt.Sprintf("column %s has type OID %d, but a record timestamp needs timestamp or timestamptz", p.timestampName, oid),
+			hint:   "name another column in outbox.columns.timestamp, or leave it out to use the commit time",
+		}
+	}
+	return nil
+}
