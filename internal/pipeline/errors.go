@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+// UnpublishableError is a row that cannot become a record. The stream stands
+// still before it.
+type UnpublishableError struct {
+	Position Position
+	RowLSN   pglogrepl.LSN
+	Table    *wal.Relation
+	Cause    error
+}
+
+func (e *UnpublishableError) Error() string {
+	return fmt.Sprintf("row %d of the transaction committed at LSN %s (row LSN %s, table %s) cannot be published: %v",
+		e.Position.Ordinal+1, e.Position.CommitLSN, e.RowLSN, e.Table, e.Cause)
+}
+
+func (e *UnpublishableError) Unwrap() error { return e.Cause }
+
+// RejectedError is a record that Kafka will not take. Nothing behind it in its
+// partition was sent.
+type RejectedError struct{ Rejection Rejection }
+
+func (e *RejectedError) Error() string {
+	r := &e.Rejection
+	size := ""
+	if r.Size > 0 {
+		size = fmt.Sprintf(", %d bytes", r.Size)
+		if r.Limit > 0 {
+			size += fmt.Sprintf(" where the topic's limit is %d", r.Limit)
+		}
+	}
+	maybe := ""
+	if r.MayBePublished {
+		maybe = "; the answer to an earlier attempt was lost, so it may be in the topic already"
+	}
+	return fmt.Sprintf("Kafka rejects event %s (row %d of the transaction committed at LSN %s, table %s, key %q, topic %s, partition %d%s): %v%s; the LSN stays before it, nothing behind it is sent, and it is tried again every minute: change the topic's limits so that it is accepted",
+		r.Message.Record.EventID, r.Message.Position.Ordinal+1, r.Message.Position.CommitLSN, r.Message.Table,
+		r.Message.Record.Key, r.Message.Record.Topic, r.Partition, size, r.Cause, maybe)
+}
+
+func (e *RejectedError) Unwrap() error { return e.Rejection.Cause }

@@ -1,0 +1,228 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cdcpub/cdcpub/checkpoint"
+	"github.com/cdcpub/cdcpub/router"
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+// Config is what a Pipeline works with. All fields are required.
+type Config struct {
+	Route    func(commit time.Time, row wal.Row) (router.Record, error)
+	Producer Producer
+	// Start is the slot's confirmed_flush_lsn at the beginning of the session.
+	Start  pglogrepl.LSN
+	Window checkpoint.Limits
+	// Confirm announces an LSN up to which everything is acknowledged. It is
+	// called on Run's goroutine with increasing LSNs and must not block.
+	Confirm func(pglogrepl.LSN)
+	// StayOnRejection keeps the pipeline standing still at a rejected record
+	// until it is accepted; otherwise Run ends with the *RejectedError.
+	StayOnRejection bool
+	// OnRejection is told of a rejected record, and with nil when it was
+	// accepted after all. Called on Run's goroutine.
+	OnRejection func(*RejectedError)
+}
+
+// Pipeline moves one session's events to Kafka. All fields but status belong
+// to Run's goroutine.
+type Pipeline struct {
+	config  Config
+	tracker *checkpoint.Tracker
+
+	batch *wal.Batch // being worked on, nil when the next may be taken
+	next  int        // index of its first event that is not done
+	// pending is the routed record that waits for room in the window.
+	pending  *router.Record
+	position Position // of the next row of the open transaction
+	commit   time.Time
+	messages []Message // routed, not yet handed to the producer
+
+	rejected *RejectedError // stands still while not nil
+	failure  error          // delivers what lies before it, then ends with it
+	counts   counts
+	status   statusBox
+}
+
+// New returns a Pipeline for one session.
+func New(config Config) *Pipeline {
+	return &Pipeline{config: config, tracker: checkpoint.New(config.Start, config.Window)}
+}
+
+// failureDrain bounds how long records that lie before a failure are waited
+// for. What is not acknowledged by then is sent again in the next session.
+const failureDrain = 5 * time.Second
+
+// Run works until batches is closed and everything is acknowledged (nil), or
+// something ends it: the end of ctx, an unpublishable row, the producer's
+// error, or batches that make no sense. What is confirmed at any moment is
+// right whatever happens next.
+func (p *Pipeline) Run(ctx context.Context, batches <-chan *wal.Batch) error {
+	results := p.config.Producer.Results()
+	var giveUp <-chan time.Time
+	for {
+		if err := p.work(); err != nil {
+			p.failure = err
+		}
+		if p.failure != nil && giveUp == nil {
+			giveUp = time.After(failureDrain)
+		}
+		p.publishStatus()
+		intake := batches
+		switch idle := p.tracker.Outstanding() == 0; {
+		case p.failure != nil && idle:
+			return p.failure
+		case p.failure == nil && batches == nil && p.batch == nil && idle:
+			return nil
+		case p.failure != nil || p.rejected != nil || p.batch != nil:
+			intake = nil
+		}
+		select {
+		case batch, ok := <-intake:
+			if !ok {
+				batches = nil
+				break
+			}
+			p.batch, p.next = batch, 0
+		case result, ok := <-results:
+			if !ok {
+				return fmt.Errorf("the producer ended without an error")
+			}
+			if err := p.outcome(result); err != nil {
+				return err
+			}
+		case <-giveUp:
+			return p.failure
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// work takes the batch as far as the window allows.
+func (p *Pipeline) work() error {
+	if p.batch == nil || p.rejected != nil || p.failure != nil {
+		return nil
+	}
+	defer p.send()
+	for p.next < len(p.batch.Events) {
+		done, err := p.event(&p.batch.Events[p.next])
+		if err != nil {
+			return err
+		}
+		if !done {
+			return nil
+		}
+		p.next++
+	}
+	p.batch.Release()
+	p.batch = nil
+	p.confirm()
+	return nil
+}
+
+// send hands over what was routed. Not holding it back for a fuller batch is
+// the producer's business.
+func (p *Pipeline) send() {
+	if len(p.messages) > 0 {
+		p.config.Producer.Send(p.messages)
+		p.messages = make([]Message, 0, len(p.messages))
+	}
+}
+
+// event does one event; false means that its record waits for room.
+func (p *Pipeline) event(e *wal.Event) (bool, error) {
+	switch e.Kind {
+	case wal.Begin:
+		p.position, p.commit = Position{CommitLSN: e.LSN}, e.CommitTime
+		return true, p.tracker.Begin()
+	case wal.Insert:
+		return p.row(e)
+	case wal.Commit:
+		p.counts.transactions++
+		return true, p.tracker.Commit(e.LSN)
+	case wal.Keepalive:
+		p.tracker.Keepalive(e.LSN)
+		return true, nil
+	}
+	return false, fmt.Errorf("unknown event kind %d", e.Kind)
+}
+
+func (p *Pipeline) row(e *wal.Event) (bool, error) {
+	if p.pending == nil {
+		record, err := p.config.Route(p.commit, e.Row)
+		if err != nil {
+			return false, &UnpublishableError{Position: p.position, RowLSN: e.LSN, Table: e.Row.Relation, Cause: err}
+		}
+		p.pending = &record
+	}
+	size := footprint(p.pending)
+	if p.tracker.Full(size) {
+		return false, nil
+	}
+	seq, err := p.tracker.Sent(size)
+	if err != nil {
+		return false, err
+	}
+	p.messages = append(p.messages, Message{Seq: seq, Record: *p.pending, Position: p.position, Table: e.Row.Relation})
+	p.position.Ordinal++
+	p.pending = nil
+	p.counts.sent++
+	return true, nil
+}
+
+// footprint is what a record costs in memory until it is acknowledged: the
+// row's own bytes, their encoding and the request that carries it, and the
+// bookkeeping.
+func footprint(r *router.Record) int {
+	size := len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	return 3*size + 256 + 48*len(r.Headers)
+}
+
+func (p *Pipeline) outcome(result Result) error {
+	switch {
+	case result.Err != nil:
+		return result.Err
+	case result.Rejected != nil:
+		p.reject(result.Rejected)
+		return nil
+	}
+	for _, seq := range result.Acked {
+		if err := p.tracker.Acked(seq); err != nil {
+			return err
+		}
+		if p.rejected != nil && seq == p.rejected.Rejection.Message.Seq {
+			p.rejected = nil
+			p.config.OnRejection(nil)
+		}
+	}
+	p.counts.acked += len(result.Acked)
+	p.confirm()
+	return nil
+}
+
+// reject is where a policy other than standing still would decide.
+func (p *Pipeline) reject(r *Rejection) {
+	rejected := &RejectedError{Rejection: *r}
+	p.rejected = rejected
+	p.config.OnRejection(rejected)
+	if !p.config.StayOnRejection {
+		p.failure = rejected
+	}
+}
+
+func (p *Pipeline) confirm() {
+	if lsn := p.tracker.Confirmed(); lsn > p.counts.confirmed {
+		p.counts.confirmed = lsn
+		p.config.Confirm(lsn)
+	}
+}

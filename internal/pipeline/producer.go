@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cdcpub/cdcpub/router"
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+// Position names one outbox row for ever: the LSN of its transaction's commit
+// record and the row's ordinal among the outbox INSERTs of that transaction,
+// from 0.
+type Position struct {
+	CommitLSN pglogrepl.LSN
+	Ordinal   int
+}
+
+// Message is a record on its way to Kafka, with what names it in an error.
+type Message struct {
+	// Seq increases by one per message of a session, in commit order.
+	Seq      uint64
+	Record   router.Record
+	Position Position
+	Table    *wal.Relation
+}
+
+// Producer delivers messages to Kafka in order. One per session: after an
+// error, or when the stream is lost, it is closed and a new one is made.
+type Producer interface {
+	// Send queues messages, in order, and takes ownership of the slice. It
+	// does not wait for the network: what may be outstanding is bounded by the
+	// caller's window. Called from one goroutine. After Close it is a no-op.
+	Send(messages []Message)
+	// Results yields every outcome. It must be read until closed. It is closed
+	// after Close, when no more outcome can come.
+	Results() <-chan Result
+	// Status describes what is outstanding. Safe from any goroutine.
+	Status() ProducerStatus
+	// Close stops sending at once, waits until ctx ends for the answers to
+	// what is in flight, and releases the rest. Queued messages that were not
+	// sent never will be.
+	Close(ctx context.Context)
+}
+
+// Result is one outcome. Exactly one of its fields is set.
+type Result struct {
+	// Acked lists the Seqs that all in-sync replicas have acknowledged.
+	Acked []uint64
+	// Rejected names a record that the broker will not take. Nothing behind it
+	// in its partition is sent; the same record is tried again at long
+	// intervals, and its Seq comes as Acked if the broker's mind has changed.
+	Rejected *Rejection
+	// Err ends the producer: it sends nothing any more and this is the last
+	// Result. Its class is in the error (see Stopped).
+	Err error
+}
+
+// Rejection describes one record that the broker refuses for what it is.
+type Rejection struct {
+	Message   Message
+	Partition int32
+	// Cause is the broker's error code and text.
+	Cause error
+	// Size is the encoded size of a batch with this record alone, in bytes,
+	// as far as known; Limit is the limit it exceeds, 0 when it is not a
+	// matter of size.
+	Size, Limit int
+	// MayBePublished says that the fate of an earlier attempt is unknown, so
+	// that the record may be in the topic already.
+	MayBePublished bool
+}
+
+// ProducerStatus is a snapshot of what is outstanding.
+type ProducerStatus struct {
+	// Connected is true when the cluster's metadata could be read last time.
+	Connected  bool
+	Partitions []PartitionStatus
+}
+
+// PartitionStatus describes one partition with something outstanding.
+type PartitionStatus struct {
+	Topic     string
+	Partition int32 // -1: not yet assigned, the topic's metadata is missing
+	// Queued counts the messages without acknowledgement, in flight or not.
+	Queued int
+	// OldestSince is when the oldest of them was queued.
+	OldestSince time.Time
+	Oldest      Position
+	// Stall is the cause when the head of the partition did not go through at
+	// the last attempt, empty otherwise. StallSince is when that began.
+	Stall      string
+	StallSince time.Time
+}

@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"sync"
+
+	"github.com/jackc/pglogrepl"
+)
+
+// Status is a snapshot of a session's work.
+type Status struct {
+	Transactions int // whose end has been read
+	Sent         int // records handed to the producer
+	Acked        int // records acknowledged
+	Outstanding  int // records in the window
+	Bytes        int // size of the window
+	Full         bool
+	Confirmed    pglogrepl.LSN
+	Rejected     *RejectedError
+}
+
+type counts struct {
+	transactions, sent, acked int
+	confirmed                 pglogrepl.LSN
+}
+
+type statusBox struct {
+	sync.Mutex
+	current Status
+}
+
+func (p *Pipeline) publishStatus() {
+	status := Status{
+		Transactions: p.counts.transactions, Sent: p.counts.sent, Acked: p.counts.acked,
+		Outstanding: p.tracker.Outstanding(), Bytes: p.tracker.Bytes(), Full: p.pending != nil,
+		Confirmed: p.tracker.Confirmed(), Rejected: p.rejected,
+	}
+	p.status.Lock()
+	p.status.current = status
+	p.status.Unlock()
+}
+
+// Status returns the newest snapshot. Safe from any goroutine.
+func (p *Pipeline) Status() Status {
+	p.status.Lock()
+	defer p.status.Unlock()
+	return p.status.current
+}
