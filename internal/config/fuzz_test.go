@@ -1,0 +1,134 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// No text makes Load panic; what it accepts is valid, prints and loads again;
+// what it refuses has at least one problem, on one line each.
+func FuzzLoad(f *testing.F) {
+	files, err := filepath.Glob("testdata/problems/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, exampleFile) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, "CDCPUB_KAFKA_BROKERS=a:1,b:2")
+	}
+	f.Add([]byte("a: &a {<<: *a}\n"), "CDCPUB_OUTBOX_TABLES=\"a")
+	f.Add([]byte(minimal), "CDCPUB_OUTBOX_HEADERS=a=b,=,\"")
+	f.Fuzz(func(t *testing.T, text []byte, variable string) {
+		c, err := parse("c.yaml", text, []string{variable})
+		if err != nil {
+			var problems *Problems
+			if !errors.As(err, &problems) || len(problems.List) == 0 {
+				t.Fatalf("not a list of problems: %v", err)
+			}
+			if lines := strings.Count(err.Error(), "\n") + 1; lines != len(problems.List) {
+				t.Fatalf("%d problems on %d lines:\n%v", len(problems.List), lines, err)
+			}
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("loaded but not valid: %v", err)
+		}
+		again, err := parse("printed.yaml", []byte(printed(t, c)), nil)
+		if err != nil {
+			t.Fatalf("printed but not loadable: %v", err)
+		}
+		c.Postgres.URL = ConnString(c.Postgres.URL.Redacted())
+		assertSameValues(t, again, c)
+	})
+}
+
+// The beginning and the end of a password appear in no output, wherever the
+// password is and whatever it has in its middle.
+func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
+	for _, middle := range []string{"", "@", "/", "%", "'", `\`, ":", "?", "#", "=", "&", "a@b:c/d", "'a'='", "\x00", "\n", "%zz", "://", "]", "{", "\xff"} {
+		f.Add(middle)
+	}
+	f.Fuzz(func(t *testing.T, middle string) {
+		const head, tail = "Zq7Zq7", "Xw9Xw9"
+		password := head + middle + tail
+		encoded, quoted := url.QueryEscape(password), strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
+		places := []string{
+			password,
+			"postgres://u:" + password + "@db.internal/shop",
+			"postgres://u:" + encoded + "@db.internal/shop?sslrootcert=/none",
+			"postgres://db.internal/shop?user=u&sslpassword=" + encoded,
+			"host=db.internal password='" + quoted + "' port=x",
+		}
+		// What ends a value there may make the rest a value of its own, and no
+		// reader could tell.
+		for place, end := range map[string]string{
+			"postgres://u:": "@", "postgres://db.internal/shop?password=": "&",
+			"host=db.internal password='": "'", "host=db.internal password=": " ",
+		} {
+			if !strings.Contains(middle, end) {
+				places = append(places, place+password+strings.Trim(end, " @&"))
+			}
+		}
+		for _, place := range places {
+			for _, output := range outputs(t, place, password) {
+				if strings.Contains(output, head) || strings.Contains(output, tail) {
+					t.Fatalf("%q shows a part of the password:\n%s", place, output)
+				}
+			}
+		}
+	})
+}
+
+// outputs is all that can be seen when the connection string is place.
+func outputs(t *testing.T, place, password string) []string {
+	t.Helper()
+	document := func(v any) string {
+		text, err := yaml.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	misplaced := document(map[string]any{
+		"postgres": map[string]any{"url": []string{place}, "password": password, "u:" + place: "x"},
+		"kafka":    place,
+		"outbox":   map[string]any{"preset": map[string]any{password: place}},
+		"window":   map[string]any{"records": place, "bytes": password},
+		"http":     map[string]any{"listen": place},
+	})
+	var all []string
+	for _, source := range []struct{ text, env string }{
+		{minimal, "CDCPUB_POSTGRES_URL=" + place},
+		{strings.Replace(minimal, "url: ", document(map[string]string{"url": place})+"  # ", 1), ""},
+		{strings.Replace(minimal, "url: ", "url: "+place+"\n  # ", 1), ""},
+		{misplaced, "CDCPUB_POSTGRES_PASSWORD=" + password},
+		{"postgres: " + place, ""},
+		{"postgres:\n  url: *" + password + "\n", ""},
+	} {
+		c, err := parse("c.yaml", []byte(source.text), []string{source.env})
+		if err != nil {
+			all = append(all, err.Error(), fmt.Sprintf("%+v", err))
+			continue
+		}
+		var b bytes.Buffer
+		if err := c.Print(&b); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b.String(), fmt.Sprintf("%+v %#v", c, *c))
+		if _, err := c.Postgres.ConnConfig(); err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	return all
+}

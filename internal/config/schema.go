@@ -1,0 +1,68 @@
+package config
+
+import (
+	"encoding"
+	"reflect"
+	"strings"
+)
+
+// field is one field of a group, found by its yaml tag. The struct is the only
+// schema: keys, environment variables, printing and the example follow it.
+type field struct {
+	path  string
+	value reflect.Value
+}
+
+// key is the last part of the path.
+func (f field) key() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
+
+// isGroup tells if the field has fields of its own.
+func (f field) isGroup() bool { return f.value.Kind() == reflect.Struct && !isText(f.value) }
+
+// fieldsOf lists the fields of a group in the order of the struct. path is the
+// group's own, empty for the root.
+func fieldsOf(group reflect.Value, path string) []field {
+	var fields []field
+	for i := range group.NumField() {
+		key := group.Type().Field(i).Tag.Get("yaml")
+		if key != "" {
+			fields = append(fields, field{path: join(path, key), value: group.Field(i)})
+		}
+	}
+	return fields
+}
+
+// leaves lists the fields of the group that ptr points to, those of groups in
+// it included, without the groups themselves.
+func leaves(ptr any, path string) []field {
+	var all []field
+	for _, f := range fieldsOf(reflect.ValueOf(ptr).Elem(), path) {
+		if f.isGroup() {
+			all = append(all, leaves(f.value.Addr().Interface(), f.path)...)
+		} else {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// isText tells if the value reads and writes itself as text.
+func isText(v reflect.Value) bool {
+	_, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	return ok
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// envName is the environment variable of a path: kafka.tls.ca_file is stated
+// by CDCPUB_KAFKA_TLS_CA_FILE.
+func envName(path string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+const envPrefix = "CDCPUB_"
