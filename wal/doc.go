@@ -1,0 +1,116 @@
+// Package wal reads one PostgreSQL logical replication slot through pgoutput
+// and hands out what was committed, in commit order. It confirms to the server
+// only what it is told to confirm.
+//
+// # Parts and owners
+//
+//   - Open connects, checks everything from which rows could be lost later,
+//     and starts replication. Start, reconnect and recovery are the same call:
+//     a Stream is never repaired, it ends and the next is opened.
+//   - Stream owns the replication connection. Run's goroutine is the only one
+//     that reads it, writes it, decodes, and decides when a status is due.
+//     Confirm, Stop, Finish, Silence and Stall are for everyone: they set an
+//     atomic value and wake Run.
+//   - link is the socket. It lies below TLS, reads in large pieces, and asks
+//     Run's goroutine before it waits. To wake a goroutine that waits for the
+//     socket, others move its read deadline into the past, and do nothing else
+//     to it. Contexts end with Open: a deadline of a context applies to writes
+//     too, and would tear a status update.
+//   - Decoder turns messages into events. It is pure and can be used alone.
+//   - pacer and prober decide when to send a status and when to look at the
+//     server from outside. They are values that belong to Run's goroutine.
+//
+// # The life of a Stream
+//
+// Open returns a Stream that has started. Run must be called once, even if
+// only with a cancelled context, since it is Run that closes the connection.
+//
+//	reading   read, decode, offer batches, send status
+//	leaving   the channel of batches is closed; status goes on, so that what
+//	          still drains can be confirmed; nothing is read any more
+//	ending    last status update, CopyDone, wait until the server is through
+//
+// Stop leads from reading to leaving, but not before the Commit of an open
+// transaction has been handed over. A server that shuts down leads to leaving
+// at once, and bounds it. Finish leads to ending from either. Only when Run
+// returns nil has the server processed the last confirmed LSN. A cancelled
+// context and every error skip leaving and ending: nothing more is confirmed,
+// and a missing Commit is never made up for.
+//
+// # Batches and the lifetime of bytes
+//
+// A Batch is what one read of the socket gave, or less when that is much.
+// While the receiver does not take it, Run does not read: PostgreSQL waits,
+// and memory stays bounded. A message of any size passes alone.
+//
+// The driver writes over a message at its next read, so the Decoder copies a
+// row once, into a chunk that many rows share. These bytes are never written
+// again and stay valid as long as somebody keeps them. The Batch itself, its
+// Events and every Row.Values are reused after Release.
+//
+// # Confirming
+//
+// Only the flush field of a standby status update moves the slot (PostgreSQL
+// documentation, "Streaming Replication Protocol"). It begins at the slot's
+// confirmed_flush_lsn, never decreases, is never zero, and never exceeds what
+// was received on this connection: the server would believe any number, and
+// skip everything before it. The write field is what was received.
+//
+// What may be confirmed is the end LSN of a Commit event, and the LSN of a
+// Keepalive event, once everything before it in the stream is acknowledged.
+// Keepalive positions keep a quiet outbox from holding WAL. One that arrives
+// within a transaction is not handed out.
+//
+// A status update is sent every StatusInterval, and at once when an advance is
+// announced or the server asks, but not more than ten times a second: a server
+// that shuts down asks thousands of times. When nothing was heard for a while
+// it asks the server to answer, which an idle one would otherwise not do.
+//
+// # Looking at the server from outside
+//
+// A replication connection cannot tell everything about its server. A look
+// asks on a short connection of its own who holds the slot. It is taken every
+// two seconds while one of these holds:
+//
+//   - What was received is not confirmed, and has not moved for two seconds. A
+//     server that shuts down then waits for us without end, and if the window
+//     is full we do not read the message that says so. The look is refused
+//     with SQLSTATE 57P03, and Run ends with ErrServerStopping.
+//   - Nothing was heard for half of wal_sender_timeout. An older minor release
+//     sends nothing while it decodes a huge transaction of other tables; to
+//     reconnect would make it start over. If our walsender holds the slot, the
+//     stream stays, however often. If another does, or none, it ends with
+//     ErrSlotTaken. If looks fail until wal_sender_timeout has passed since the
+//     last sign of life, it ends with ErrSilent.
+//
+// Silence is the time since the last proof that the slot was ours: bytes from
+// the server, or the beginning of a look that found our walsender. Whoever
+// publishes must stop when it exceeds less than wal_sender_timeout. Bytes are
+// no proof when this process stood still for so long that the server may have
+// given up on it: they may have waited in the socket since before a takeover.
+//
+// # Not obvious
+//
+//   - R, Y and some B messages carry LSN 0, and a transaction may begin at a
+//     lower LSN than an earlier one ended: received keeps the maximum.
+//   - With an idle server that is asked for nothing, nothing arrives at all.
+//   - A FATAL error of the server arrives as an error of the read, any other
+//     as a message.
+//   - PostgreSQL 18 reports a missing publication as a notice and skips rows.
+//     The SQLSTATE of that notice is also that of the wait for standbys, so
+//     the Routine field decides.
+//   - Session settings are sent in the startup message, where they win over
+//     those of role, database and URL. The same name in other letters would be
+//     sent as well, so it is removed.
+//   - confirmed_flush_lsn can move between two queries when another publisher
+//     holds the slot. Before a slot is called ahead of the WAL, the WAL's end
+//     is read again.
+//   - A partition is known by its oid, because it arrives under its own name
+//     unless the publication publishes via the root. Every leaf must be
+//     published, not just some.
+//   - To drop a table from a publication and add it again leaves a gap, and no
+//     trace but new rows in the catalogs. Identity.Publication is made of their
+//     oids and xmins.
+//   - After a failed read the driver would open a connection to cancel what it
+//     takes for a running query. It is not let.
+package wal

@@ -1,0 +1,83 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+)
+
+// StopError says that the stream cannot go on until a human has acted. What
+// it means for data and what to do next are part of it.
+type StopError struct {
+	Reason  Reason
+	Slot    string
+	Message string // what happened and what it means for data
+	Cure    string // what to do next
+	Cause   error  // the server's own words, if any
+}
+
+// Reason tells StopErrors apart.
+type Reason uint8
+
+// The reasons, each with what a supervisor may do about it.
+const (
+	SlotMissing         Reason = iota + 1 // a new slot would begin now: never created silently
+	SlotLost                              // WAL that the slot needs is gone
+	SlotUnusable                          // another plugin, another database, two-phase, physical
+	SlotAhead                             // confirmed_flush_lsn lies beyond the server's WAL
+	ServerChanged                         // another system identifier
+	PublicationMissing                    //
+	PublicationUnusable                   // without a table, with a row filter, without inserts
+	PublicationChanged                    // rows may have been skipped meanwhile
+	TableUnusable                         // missing, UNLOGGED, without a configured column
+	AccessDenied                          // wrong password, no REPLICATION, no CONNECT
+)
+
+func (e *StopError) Error() string {
+	text := e.Message
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text + "; " + e.Cure
+}
+
+func (e *StopError) Unwrap() error { return e.Cause }
+
+// SlotInUseError says that another process reads the slot. Whoever holds the
+// slot publishes; the others wait.
+type SlotInUseError struct {
+	Slot            string
+	PID             int
+	ApplicationName string // empty when the role may not see it
+	Address         string
+	Cause           error
+}
+
+func (e *SlotInUseError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("slot %s is in use by another process; waiting as standby until it is free", e.Slot)
+	}
+	holder := fmt.Sprintf("pid %d", e.PID)
+	if e.ApplicationName != "" {
+		holder += fmt.Sprintf(", application_name %q", e.ApplicationName)
+	}
+	if e.Address != "" {
+		holder += ", from " + e.Address
+	}
+	return fmt.Sprintf("slot %s is in use by %s; waiting as standby until it is free (to end the holder: SELECT pg_terminate_backend(%d))", e.Slot, holder, e.PID)
+}
+
+func (e *SlotInUseError) Unwrap() error { return e.Cause }
+
+// Ends of a stream that a new connection may cure.
+var (
+	// ErrServerStopping: PostgreSQL is shutting down and waits for us. We let
+	// go so that it can.
+	ErrServerStopping = errors.New("PostgreSQL is shutting down")
+	// ErrSilent: nothing was heard for longer than wal_sender_timeout and no
+	// walsender of ours is alive.
+	ErrSilent = errors.New("PostgreSQL has not been heard for longer than wal_sender_timeout")
+	// ErrSlotTaken: the walsender of this connection no longer holds the slot.
+	ErrSlotTaken = errors.New("the slot is no longer held by this connection")
+	// ErrServerEnded: the server ended the stream without an error.
+	ErrServerEnded = errors.New("PostgreSQL ended the replication stream")
+)

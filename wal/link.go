@@ -1,0 +1,217 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// link is the network side of one replication connection, below TLS. It reads
+// the socket in large pieces and tells its owner when there is nothing left to
+// read without waiting, which is where a batch ends.
+//
+// All methods but interrupt and silence belong to the owner's goroutine. No
+// context ever reaches this connection while it streams: a context's deadline
+// is set on the whole socket, where it tears a status update that is being
+// written. Read deadlines are set here, by the owner, and by interrupt.
+type link struct {
+	net.Conn
+	pg *pgconn.PgConn
+
+	buffer    []byte
+	pos, end  int
+	streaming bool
+	// mayWait is asked before the socket is read. It returns the deadline, or
+	// false when the owner has something to do first.
+	mayWait func() (time.Time, bool)
+	// heard is when the server was last known to hold the slot for us, since
+	// began.
+	heard atomic.Int64
+	began time.Time
+	// sent is when the last status update went out. The server gives up on a
+	// client that it has not heard for wal_sender_timeout; trust is less.
+	sent  time.Time
+	trust time.Duration
+	// doubt is when trust was found exceeded: this process stood still. What
+	// the socket holds may be older than a takeover, and proves nothing until
+	// the server was seen by other means. Zero while there is no doubt.
+	doubt time.Time
+}
+
+const linkBuffer = 256 << 10
+
+// errYield ends a receive before the socket would be waited for. It counts as
+// a timeout so that the driver keeps the connection and half-read messages.
+var errYield net.Error = yield{}
+
+type yield struct{}
+
+func (yield) Error() string   { return "nothing to read without waiting" }
+func (yield) Timeout() bool   { return true }
+func (yield) Temporary() bool { return true }
+
+// dial opens the connection with the session settings that make a row's text
+// the same whatever the role, the database or the server is set to.
+func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) (*link, error) {
+	config := base.Copy()
+	for name, value := range settings {
+		// The same name in other letters would be sent too, in random order.
+		maps.DeleteFunc(config.RuntimeParams, func(given, _ string) bool { return strings.EqualFold(given, name) })
+		config.RuntimeParams[name] = value
+	}
+	// The driver dials once per address. Later, when a read has failed, it would
+	// dial again in the background to cancel what it takes for a query.
+	var dialed *link
+	connected := false
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if connected {
+			return nil, net.ErrClosed
+		}
+		conn, err := base.DialFunc(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		dialed = &link{Conn: conn, began: time.Now()}
+		return dialed, nil
+	}
+	pg, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	connected = true
+	dialed.pg = pg
+	dialed.touch()
+	return dialed, nil
+}
+
+// stream begins the part of the connection's life in which mayWait is asked.
+func (l *link) stream(mayWait func() (time.Time, bool)) { l.mayWait, l.streaming = mayWait, true }
+
+// Read is called by the driver when it needs more bytes than it has.
+func (l *link) Read(p []byte) (int, error) {
+	if l.pos == l.end {
+		if l.streaming {
+			deadline, ok := l.mayWait()
+			if !ok {
+				return 0, errYield
+			}
+			if err := l.SetReadDeadline(deadline); err != nil {
+				return 0, err
+			}
+			// interrupt may have come before the deadline was set.
+			if _, ok := l.mayWait(); !ok {
+				return 0, errYield
+			}
+		}
+		if l.buffer == nil {
+			l.buffer = make([]byte, linkBuffer)
+		}
+		n, err := l.Conn.Read(l.buffer)
+		if l.suspect(); n > 0 && l.doubt.IsZero() {
+			l.touch()
+		}
+		if n == 0 && err != nil {
+			return 0, err
+		}
+		l.pos, l.end = 0, n
+	}
+	n := copy(p, l.buffer[l.pos:l.end])
+	l.pos += n
+	return n, nil
+}
+
+// receive returns the next message, errYield, or os.ErrDeadlineExceeded when
+// the deadline passed or interrupt was called. The message is valid until the
+// next call.
+func (l *link) receive() (pgproto3.BackendMessage, error) {
+	return l.pg.ReceiveMessage(context.Background())
+}
+
+// interrupt ends a wait for the socket. Safe from any goroutine.
+func (l *link) interrupt() { _ = l.SetReadDeadline(time.Unix(1, 0)) }
+
+func (l *link) touch() { l.heard.Store(int64(time.Since(l.began))) }
+
+// suspect begins to doubt when no status update was sent for too long.
+func (l *link) suspect() {
+	if l.streaming && time.Since(l.sent) > l.trust {
+		l.doubt = time.Now()
+	}
+}
+
+// renew notes that the server was seen by other means at the given time.
+func (l *link) renew(at time.Time) {
+	if !at.Before(l.doubt) {
+		l.doubt = time.Time{}
+	}
+	if since := int64(at.Sub(l.began)); since > l.heard.Load() {
+		l.heard.Store(since)
+	}
+}
+
+// silence is how long nothing has been heard. Safe from any goroutine.
+func (l *link) silence() time.Duration { return time.Since(l.heardAt()) }
+
+func (l *link) heardAt() time.Time { return l.began.Add(time.Duration(l.heard.Load())) }
+
+// send writes one status update.
+func (l *link) send(payload []byte) error {
+	l.suspect()
+	l.sent = time.Now()
+	data := pgproto3.CopyData{Data: payload}
+	encoded, err := data.Encode(nil)
+	if err != nil {
+		return err
+	}
+	if err := l.pg.Frontend().SendUnbufferedEncodedCopyData(encoded); err != nil {
+		return fmt.Errorf("send status update: %w", err)
+	}
+	return nil
+}
+
+// finish ends the stream as the protocol wants it and waits, bounded, until
+// the server has taken it in: only then is the last status update processed.
+func (l *link) finish(limit time.Duration) error {
+	l.pg.Frontend().Send(&pgproto3.CopyDone{})
+	if err := l.pg.Frontend().Flush(); err != nil {
+		return fmt.Errorf("end replication: %w", err)
+	}
+	end := time.Now().Add(limit)
+	l.mayWait = func() (time.Time, bool) { return end, true }
+	for {
+		message, err := l.receive()
+		switch {
+		case timedOut(err) && time.Now().Before(end):
+			continue // an interrupt that came late
+		case timedOut(err):
+			return fmt.Errorf("end replication: the server did not answer within %s: %w", limit, os.ErrDeadlineExceeded)
+		case err != nil:
+			return fmt.Errorf("end replication: %w", err)
+		}
+		switch message := message.(type) {
+		case *pgproto3.CommandComplete:
+			return nil
+		case *pgproto3.ErrorResponse:
+			return fmt.Errorf("end replication: %w", pgconn.ErrorResponseToPgError(message))
+		}
+	}
+}
+
+// close releases the connection. A clean end was tried before. After a failed
+// read the driver closes only in the background, and reads on until then.
+func (l *link) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = l.pg.Close(ctx)
+	_ = l.Conn.Close()
+}
+
+func timedOut(err error) bool { return pgconn.Timeout(err) }
