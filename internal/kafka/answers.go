@@ -1,0 +1,170 @@
+package kafka
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+	"go.uber.org/zap"
+
+	"github.com/cdcpub/cdcpub/internal/pipeline"
+)
+
+// answered settles the requests that came back. All acknowledgements of a
+// round go out as one result.
+func (p *Producer) answered(answers []produced, now time.Time) {
+	total := 0
+	for i := range answers {
+		for _, part := range answers[i].job.parts {
+			total += part.batch.count()
+		}
+	}
+	var acked []uint64
+	for i := range answers {
+		a := &answers[i]
+		p.inFlight--
+		a.job.link.outstanding--
+		if a.broken {
+			p.cut(a.job.link)
+		}
+		for _, part := range a.job.parts {
+			if p.dead {
+				break
+			}
+			if acked == nil {
+				acked = make([]uint64, 0, total)
+			}
+			acked = p.settle(part, outcomeOf(a, part), acked, now)
+		}
+	}
+	if len(acked) > 0 {
+		p.outcomes = append(p.outcomes, pipeline.Result{Acked: acked})
+	}
+}
+
+// cut ends a link that has failed; linkTo makes another.
+func (p *Producer) cut(l *link) {
+	l.cancel()
+	for id, current := range p.links {
+		if current == l {
+			delete(p.links, id)
+		}
+	}
+}
+
+// idleLink is after how long without requests we close a link ourselves.
+// Brokers do it after 10 minutes (connections.max.idle.ms) and what is between
+// us earlier; the next batch would then fail once, and its fate be unknown.
+const idleLink = 3 * time.Minute
+
+// reap closes the links that are idle.
+func (p *Producer) reap(now time.Time) {
+	for _, l := range p.links {
+		if l.outstanding == 0 && now.Sub(l.usedAt) > idleLink {
+			p.cut(l)
+		}
+	}
+}
+
+// outcomeOf finds the partition's share of an answer.
+func outcomeOf(a *produced, part *partition) outcome {
+	if a.err != nil {
+		if isEncodingError(a.err) && len(a.job.parts) > 1 {
+			return outcome{rule: rule{class: classApart}}
+		}
+		err := a.err
+		if a.broken {
+			err = fmt.Errorf("broker %s: %w", a.job.link.address, err)
+		}
+		return outcome{rule: classifyError(err), cause: err}
+	}
+	block := a.response.GetBlock(part.topic.name, part.id)
+	if block == nil {
+		return outcome{rule: classifyError(errIncomplete), cause: errIncomplete}
+	}
+	if block.Err == sarama.ErrNoError {
+		return outcome{offset: block.Offset}
+	}
+	r := classify(block.Err)
+	o := outcome{rule: r, offset: -1}
+	text := ""
+	if block.ErrorMessage != nil {
+		text = *block.ErrorMessage
+	}
+	for _, culprit := range block.RecordErrors {
+		o.culprits = append(o.culprits, culprit.BatchIndex)
+		if culprit.BatchIndexErrorMessage != nil && part.batch.count() == 1 {
+			text = *culprit.BatchIndexErrorMessage
+		}
+	}
+	o.cause = fmt.Errorf("%s (%d): %w", r.name, int16(r.code), block.Err)
+	if text != "" {
+		o.cause = fmt.Errorf("%s (%d): %s: %w", r.name, int16(r.code), text, block.Err)
+	}
+	return o
+}
+
+// settle applies an outcome to its partition and appends what it acknowledges.
+func (p *Producer) settle(part *partition, o outcome, acked []uint64, now time.Time) []uint64 {
+	stalled := part.stall != ""
+	kept := part.batch
+	e := part.settle(o, now, &p.policy)
+	if kept != nil && part.batch == nil {
+		p.recycle(kept)
+	}
+	if e.acked > 0 {
+		for i := range e.acked {
+			acked = append(acked, part.queue.at(i).message.Seq)
+		}
+		part.drop(e.acked)
+	}
+	p.apply(part, e, stalled, now)
+	p.enlist(part)
+	return acked
+}
+
+// apply does what an effect asks for. stalled is how it was before.
+func (p *Producer) apply(part *partition, e effect, stalled bool, now time.Time) {
+	if is := part.stall != ""; is != stalled {
+		if is {
+			p.report.add(1, now)
+		} else {
+			p.report.add(-1, now)
+		}
+	}
+	t := part.topic
+	if part.loud() {
+		p.report.stall(t.name, part.id, part.stall, now)
+	}
+	if e.recheck {
+		part.needs = t.want()
+		p.lookupSoon(t)
+	}
+	if e.truncated {
+		p.log.Error("the log of a partition ends before records that it had acknowledged",
+			zap.String("event", "kafka_log_truncated"), zap.String("topic", t.name), zap.Int32("partition", part.id))
+		t.checkAt = now
+	}
+	if e.rejection != nil {
+		if e.oversize {
+			p.control.jobs.put(controlJob{limit: e.rejection})
+		} else {
+			p.outcomes = append(p.outcomes, pipeline.Result{Rejected: e.rejection})
+		}
+	}
+	if e.fenced {
+		p.fail(&StopError{
+			Topic: t.name, Partition: part.id,
+			What:  "another producer has taken over: " + part.stall,
+			Means: "somebody else publishes to this partition with our producer id",
+			Next:  "find the other publisher and decide which of the two stays",
+		})
+	}
+}
+
+// failed is a failure without a request.
+func (p *Producer) failed(part *partition, r rule, now time.Time) {
+	stalled := part.stall != ""
+	part.fail(r, now, &p.policy)
+	p.apply(part, effect{recheck: true}, stalled, now)
+}

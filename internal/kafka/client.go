@@ -1,0 +1,158 @@
+package kafka
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/IBM/sarama"
+	"go.uber.org/zap"
+)
+
+// Client is what outlives a session: the producer ids and epochs used last,
+// and what the topics looked like when they were first seen. It holds no
+// connection. Safe for concurrent use.
+type Client struct {
+	config Config
+	// session numbers the newest Producer; older ones are superseded.
+	session atomic.Uint64
+
+	mu         sync.Mutex
+	producers  map[*Producer]struct{}
+	closed     bool
+	identities map[topicPartition]identity
+	topics     map[string]topicFacts
+}
+
+type topicPartition struct {
+	topic     string
+	partition int32
+}
+
+// topicFacts is what must not change while records are keyed into a topic.
+type topicFacts struct {
+	// id is zero when the cluster is older than Kafka 2.8 (KIP-516).
+	id         sarama.Uuid
+	partitions int32
+}
+
+// NewClient returns a Client for a Config, whose defaults it sets. The error
+// lists all that is wrong with it. Nothing is sent yet.
+func NewClient(config Config) (*Client, error) {
+	config.SetDefaults()
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return &Client{
+		config:     config,
+		producers:  make(map[*Producer]struct{}),
+		identities: make(map[topicPartition]identity),
+		topics:     make(map[string]topicFacts),
+	}, nil
+}
+
+// NewProducer starts a session. It never fails: while Kafka cannot be reached
+// it goes on trying, and says so in Status. From now on the Producers made
+// before are superseded and send nothing more.
+//
+// lease is asked before every write to a broker; while it is false, none is
+// made. It must be safe for concurrent use and must not block.
+func (c *Client) NewProducer(lease func() bool, log *zap.Logger) *Producer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := newProducer(c, c.session.Add(1), lease, log)
+	c.producers[p] = struct{}{}
+	if c.closed {
+		p.abort()
+	}
+	go p.run()
+	return p
+}
+
+// Close cuts the connections of every Producer that was not closed. It is
+// their Close with a context that has ended.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for p := range c.producers {
+		p.abort()
+	}
+}
+
+// forget drops p after its end.
+func (c *Client) forget(p *Producer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.producers, p)
+}
+
+// superseded says whether a later session than the given one has started.
+func (c *Client) superseded(session uint64) bool {
+	return c.session.Load() != session
+}
+
+// nextEpoch returns the identity to use next on a partition: the one used last
+// there by any session of this process, one epoch on. It returns false when
+// another producer id is needed, since there was none or its epochs are used
+// up.
+//
+// Brokers keep the epoch per partition and refuse anything older from the
+// first batch of the newer epoch on (KIP-360; ProducerAppendInfo), so what an
+// earlier session still has on its way cannot be appended after that.
+func (c *Client) nextEpoch(tp topicPartition) (identity, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, ok := c.identities[tp]
+	if !ok || id.epoch == math.MaxInt16 {
+		return identity{}, false
+	}
+	id.epoch++
+	c.identities[tp] = id
+	return id, true
+}
+
+// setIdentity records a new producer id for a partition, unless a later
+// session than the given one has started: that one chooses for itself.
+func (c *Client) setIdentity(session uint64, tp topicPartition, id identity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.superseded(session) {
+		c.identities[tp] = id
+	}
+}
+
+// checkTopic compares a topic with what it was when this process first saw it.
+func (c *Client) checkTopic(name string, now topicFacts) *StopError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, seen := c.topics[name]
+	switch {
+	case !seen:
+		c.topics[name] = now
+	case first.id == sarama.Uuid{}:
+		first.id = now.id
+		c.topics[name] = first
+	}
+	if !seen {
+		return nil
+	}
+	if (first.id != sarama.Uuid{}) && (now.id != sarama.Uuid{}) && first.id != now.id {
+		return &StopError{
+			Topic: name, Partition: -1,
+			What:  fmt.Sprintf("was deleted and created again (topic id %s, now %s)", first.id, now.id),
+			Means: "all records published to it before are gone, and consumers start again from what is published now",
+			Next:  "decide whether the old events must be published again, then restart the publisher to accept the new topic",
+		}
+	}
+	if first.partitions != now.partitions {
+		return &StopError{
+			Topic: name, Partition: -1,
+			What:  fmt.Sprintf("has %d partitions, it had %d", now.partitions, first.partitions),
+			Means: "keys move to other partitions, so the order of an aggregate's events is not guaranteed across the change",
+			Next:  "let the consumers finish what is in the topic, then restart the publisher to accept the new count",
+		}
+	}
+	return nil
+}

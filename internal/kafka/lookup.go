@@ -1,0 +1,211 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/cdcpub/cdcpub/internal/pipeline"
+)
+
+// maxLookup bounds the topics of one metadata request.
+const maxLookup = 500
+
+// lookup starts the next metadata request if one is due: for topics where a
+// partition waits for it, for the regular comparison, or to see whether the cluster answers
+// at all. There is never more than one on its way.
+func (p *Producer) lookup(now time.Time) {
+	if p.lookingUp {
+		return
+	}
+	if p.lookupAt.After(now) {
+		p.wake(p.lookupAt)
+		return
+	}
+	var due []*topic
+	next := now.Add(p.config.TopicCheckInterval)
+	for _, t := range p.topics {
+		if t.illegal != nil {
+			continue
+		}
+		at := t.lookupAt
+		if t.done >= t.wanted {
+			at = later(at, t.checkAt)
+		}
+		switch {
+		case at.After(now):
+			next = earlier(next, at)
+		case len(due) < maxLookup:
+			due = append(due, t)
+		default:
+			next = now
+		}
+	}
+	if len(due) > 0 {
+		for _, t := range due {
+			t.started++
+		}
+		p.lookingUp = true
+		p.control.jobs.put(controlJob{lookup: due})
+		return
+	}
+	if !p.probeAt.After(now) {
+		p.lookingUp = true
+		p.control.jobs.put(controlJob{probe: true})
+		return
+	}
+	p.lookupAt = earlier(next, p.probeAt)
+	p.wake(p.lookupAt)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// lookupSoon makes lookup consider t now.
+func (p *Producer) lookupSoon(t *topic) {
+	if p.lookupAttempts == 0 {
+		p.lookupAt = earlier(p.lookupAt, t.lookupAt)
+	}
+}
+
+// replied takes the answer of the control connection.
+func (p *Producer) replied(r controlled, now time.Time) {
+	if p.dead {
+		return
+	}
+	switch {
+	case r.job.identify != nil:
+		p.identified(r, now)
+	case r.job.limit != nil:
+		// Without the right to describe the topic the limit stays 0.
+		r.job.limit.Limit = r.limit
+		p.outcomes = append(p.outcomes, pipeline.Result{Rejected: r.job.limit})
+	default:
+		p.lookedUp(r, now)
+	}
+}
+
+// identified gives the partition its new producer id.
+func (p *Producer) identified(r controlled, now time.Time) {
+	part := r.job.identify
+	if r.err != nil {
+		p.failed(part, classifyError(r.err), now)
+		p.enlist(part)
+		return
+	}
+	p.client.setIdentity(p.session, topicPartition{part.topic.name, part.id}, r.identity)
+	part.identify(r.identity)
+	p.makeReady(part)
+}
+
+// lookedUp takes the metadata of topics, or the outcome of a probe.
+func (p *Producer) lookedUp(r controlled, now time.Time) {
+	p.lookingUp = false
+	p.probeAt = now.Add(p.config.TopicCheckInterval)
+	p.connected = r.err == nil
+	p.report.reach(r.err)
+	if r.err != nil {
+		p.lookupAttempts++
+		p.lookupAt = now.Add(p.policy.backoff(p.lookupAttempts, p.policy.backoffMax))
+		p.probeAt = now
+		for _, t := range p.topics {
+			if t.done < t.wanted && t.illegal == nil {
+				p.lookupFailed(t, classifyError(r.err), now)
+				t.lookupAt = now
+			}
+		}
+		return
+	}
+	p.lookupAttempts = 0
+	p.lookupAt = now
+	p.reap(now)
+	if r.job.probe {
+		return
+	}
+	clear(p.brokers)
+	for _, b := range r.metadata.Brokers {
+		p.brokers[b.ID()] = b.Addr()
+	}
+	found := make(map[string]*sarama.TopicMetadata, len(r.metadata.Topics))
+	for _, m := range r.metadata.Topics {
+		found[m.Name] = m
+	}
+	for _, t := range r.job.lookup {
+		p.learn(t, found[t.name], now)
+	}
+}
+
+// learn takes the metadata of one topic.
+func (p *Producer) learn(t *topic, m *sarama.TopicMetadata, now time.Time) {
+	code := sarama.ErrUnknownTopicOrPartition
+	if m != nil {
+		code = m.Err
+	}
+	if m != nil && len(m.Partitions) == 0 && code == sarama.ErrNoError {
+		code = sarama.ErrLeaderNotAvailable
+	}
+	if code != sarama.ErrNoError {
+		r := classify(code)
+		if r.class == classReject && t.pending.len() > 0 {
+			p.rejectTopic(t, code, now)
+			return
+		}
+		t.want()
+		p.lookupFailed(t, r, now)
+		return
+	}
+	if err := p.client.checkTopic(t.name, factsOf(m)); err != nil {
+		p.fail(err)
+		return
+	}
+	if t.stall != "" {
+		p.report.add(-1, now)
+	}
+	t.update(m, now, p.config.TopicCheckInterval)
+	for i := range t.pending.len() {
+		p.enqueue(t, *t.pending.at(i), now)
+	}
+	t.pending.pop(t.pending.len())
+	kept := t.waiting[:0]
+	for _, part := range t.waiting {
+		if part.needs > t.done {
+			kept = append(kept, part)
+		} else {
+			p.makeReady(part)
+		}
+	}
+	clear(t.waiting[len(kept):])
+	t.waiting = kept
+}
+
+// lookupFailed notes that the topic's metadata could not be had.
+func (p *Producer) lookupFailed(t *topic, r rule, now time.Time) {
+	if t.stall == "" {
+		p.report.add(1, now)
+	}
+	t.failed(r, now, &p.policy)
+	if t.attempts >= 3 || r.class == classOperator {
+		p.report.stall(t.name, -1, t.stall, now)
+	}
+}
+
+// rejectTopic gives the first record of a topic that cannot exist to the
+// policy.
+func (p *Producer) rejectTopic(t *topic, cause error, now time.Time) {
+	if t.stall == "" {
+		p.report.add(1, now)
+	}
+	p.outcomes = append(p.outcomes, pipeline.Result{Rejected: t.reject(cause, now)})
+	p.report.stall(t.name, -1, t.stall, now)
+}

@@ -1,0 +1,50 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/cdcpub/cdcpub/internal/pipeline"
+)
+
+// leaseStall is the named stall of a producer whose lease has ended.
+const leaseStall = "lease: not heard from PostgreSQL for too long, so nothing may be sent"
+
+// snapshot is the answer to Status.
+func (p *Producer) snapshot() pipeline.ProducerStatus {
+	s := pipeline.ProducerStatus{Connected: p.connected}
+	for _, t := range p.topics {
+		if t.pending.len() > 0 {
+			s.Partitions = append(s.Partitions, p.describe(t.name, -1, &t.pending, t.stall, t.stallSince))
+		}
+		for _, part := range t.partitions {
+			if part.queue.len() == 0 {
+				continue
+			}
+			stall, since := part.stall, part.stallSince
+			if part.phase == phaseTopic && t.stall != "" {
+				stall = t.stall
+				if since.IsZero() {
+					since = t.stallSince
+				}
+			}
+			s.Partitions = append(s.Partitions, p.describe(t.name, part.id, &part.queue, stall, since))
+		}
+	}
+	return s
+}
+
+func (p *Producer) describe(topic string, partition int32, q *queue, stall string, since time.Time) pipeline.PartitionStatus {
+	head := q.at(0)
+	if stall == "" && !p.leaseLostSince.IsZero() {
+		stall, since = leaseStall, p.leaseLostSince
+	}
+	return pipeline.PartitionStatus{
+		Topic:       topic,
+		Partition:   partition,
+		Queued:      q.len(),
+		OldestSince: head.queued,
+		Oldest:      head.message.Position,
+		Stall:       stall,
+		StallSince:  since,
+	}
+}

@@ -1,0 +1,131 @@
+package kafka
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/cdcpub/cdcpub/internal/pipeline"
+)
+
+// topic is what a session knows of a topic. Owned by the producer's goroutine.
+type topic struct {
+	name string
+	// pending holds what came before the partition count was known.
+	pending queue
+	// partitions has one entry per partition; nil while the count is unknown.
+	partitions []*partition
+	leaders    []int32
+
+	// started counts the lookups of this topic, done is the number of the
+	// newest one that succeeded, and wanted the one that somebody waits for.
+	started, done, wanted uint64
+	// lookupAt is when the next lookup may start, attempts how many failed.
+	lookupAt time.Time
+	attempts int
+	// checkAt is when the topic is compared again though nobody waits.
+	checkAt time.Time
+	// waiting are the partitions in phaseTopic.
+	waiting []*partition
+
+	// illegal: no topic of this name can exist. The head of pending was given
+	// to the policy, and nothing will cure it.
+	illegal    error
+	stall      string
+	stallSince time.Time
+}
+
+// lookupPause keeps the lookups of a topic apart, however often it fails.
+const lookupPause = 20 * time.Millisecond
+
+// maxTopicName is the longest legal name of a topic.
+const maxTopicName = 249
+
+// legalTopic says why no topic can have this name
+// (org.apache.kafka.common.internals.Topic.validate), or nil.
+func legalTopic(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("the topic name is empty")
+	case name == "." || name == "..":
+		return fmt.Errorf("topic name %q is reserved", name)
+	case len(name) > maxTopicName:
+		return fmt.Errorf("topic name %.40q... has %d characters, more than %d", name, len(name), maxTopicName)
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return fmt.Errorf("topic name %q has characters other than letters, digits, '.', '_' and '-'", name)
+		}
+	}
+	return nil
+}
+
+// newTopic is a topic that nothing is known of yet.
+func newTopic(name string) *topic { return &topic{name: name, wanted: 1} }
+
+// want asks for a lookup that starts from now on, and returns its number.
+func (t *topic) want() uint64 {
+	t.wanted = t.started + 1
+	return t.wanted
+}
+
+// failed notes an unsuccessful lookup.
+func (t *topic) failed(r rule, now time.Time, pol *policy) {
+	t.attempts++
+	limit := pol.backoffMax
+	if r.class == classOperator {
+		limit = pol.operatorMax
+	}
+	t.lookupAt = now.Add(pol.backoff(t.attempts, limit))
+	if t.stall == "" {
+		t.stallSince = now
+	}
+	t.stall = r.String()
+}
+
+// update takes the topic's metadata from a lookup that succeeded.
+func (t *topic) update(m *sarama.TopicMetadata, now time.Time, interval time.Duration) {
+	if t.partitions == nil {
+		t.partitions = make([]*partition, len(m.Partitions))
+		t.leaders = make([]int32, len(m.Partitions))
+		for i := range t.partitions {
+			t.partitions[i] = newPartition(t, int32(i))
+		}
+	}
+	for i := range t.leaders {
+		t.leaders[i] = noLeader
+	}
+	for _, p := range m.Partitions {
+		if p.ID >= 0 && int(p.ID) < len(t.leaders) {
+			t.leaders[p.ID] = p.Leader
+		}
+	}
+	t.done = t.started
+	t.attempts, t.stall, t.stallSince = 0, "", time.Time{}
+	t.checkAt = now.Add(interval)
+	t.lookupAt = now.Add(lookupPause)
+}
+
+// noLeader is the leader of a partition without one.
+const noLeader int32 = -1
+
+// factsOf are what may not change.
+func factsOf(m *sarama.TopicMetadata) topicFacts {
+	return topicFacts{id: m.Uuid, partitions: int32(len(m.Partitions))}
+}
+
+// reject gives the first record of a topic that cannot exist to the policy.
+func (t *topic) reject(cause error, now time.Time) *pipeline.Rejection {
+	t.illegal = cause
+	t.stall, t.stallSince = "rejected: "+cause.Error(), now
+	head := t.pending.at(0)
+	return &pipeline.Rejection{
+		Message:   head.message,
+		Partition: -1,
+		Cause:     cause,
+		Size:      batchOverhead + head.size,
+	}
+}
