@@ -1,0 +1,18 @@
+// Package publisher keeps the service running: it opens sessions one after the
+// other and decides after each what its end means.
+//
+// A session is a replication connection, a decoder, a producer, a tracker and a
+// pipeline, all new, starting at the slot's confirmed_flush_lsn. Start,
+// reconnect and recovery are therefore the same path. What outlives a session:
+// the Kafka client (connections, producer ids, what topics looked like), the
+// server's identity, and the counters.
+//
+//	connecting --> streaming --> draining --> stopped
+//	   ^  |            |
+//	   |  +-> standby  |   the slot is in use by another process
+//	   |  +-> blocked  |   a human must act; tried again every minute
+//	   +---------------+   anything that a new connection may cure
+//
+// Ends of a session are of two classes, decided in classify: retry, and stop. A
+// stop before the first session began, or with on_stop: exit, ends Run.
+package publisher

@@ -1,0 +1,195 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/cdcpub/cdcpub/internal/pipeline"
+)
+
+// Status is what /status shows. Its JSON names are stable.
+type Status struct {
+	State State     `json:"state"`
+	Since time.Time `json:"since"`
+	// Role is active for the process that holds the slot, else standby.
+	Role  string `json:"role"`
+	Ready bool   `json:"ready"`
+	// Stall is the named cause why nothing is being published, absent while
+	// publishing or idle.
+	Stall *Stall `json:"stall,omitempty"`
+
+	Slot         string `json:"slot"`
+	Publication  string `json:"publication"`
+	ConfirmedLSN string `json:"confirmed_lsn,omitempty"`
+	// Sessions counts replication connections since the start of the process.
+	Sessions int      `json:"sessions"`
+	Acked    int      `json:"records_acknowledged"`
+	InFlight InFlight `json:"in_flight"`
+	Kafka    *Kafka   `json:"kafka,omitempty"`
+}
+
+// Stall is a cause and when it began.
+type Stall struct {
+	Cause string    `json:"cause"`
+	Since time.Time `json:"since"`
+}
+
+// InFlight is the window: from the oldest unacknowledged record to the newest
+// sent one.
+type InFlight struct {
+	Records int  `json:"records"`
+	Bytes   int  `json:"bytes"`
+	Full    bool `json:"full"`
+}
+
+// Kafka is the producer's side.
+type Kafka struct {
+	Connected bool `json:"connected"`
+	// Partitions lists those with something unacknowledged.
+	Partitions []Partition `json:"partitions"`
+}
+
+// Partition is one partition with something unacknowledged.
+type Partition struct {
+	Topic           string    `json:"topic"`
+	Partition       int32     `json:"partition"`
+	Queued          int       `json:"queued"`
+	OldestSince     time.Time `json:"oldest_since"`
+	OldestCommitLSN string    `json:"oldest_commit_lsn"`
+	Stall           string    `json:"stall,omitempty"`
+}
+
+// Status returns a snapshot. Safe from any goroutine.
+func (p *Publisher) Status() Status {
+	p.mu.Lock()
+	state := p.state
+	p.mu.Unlock()
+	status := Status{
+		State: state.name, Since: state.since, Role: "standby",
+		Slot: p.config.WAL.Slot, Publication: p.config.WAL.Publication,
+		Sessions: state.sessions, Acked: state.acked,
+	}
+	if state.cause != nil {
+		status.Stall = &Stall{Cause: state.cause.Error(), Since: state.since}
+	}
+	if s := state.session; s != nil {
+		s.describe(&status, p.config.WAL.WALSenderTimeout)
+	}
+	status.Ready = status.ready()
+	return status
+}
+
+// notReadyAfter is how long a stall may last before /readyz says so.
+const notReadyAfter = 10 * time.Second
+
+// ready follows progress on the wire: a stall that lasts makes the process
+// unready, idleness and standing by do not.
+func (s *Status) ready() bool {
+	switch s.State {
+	case Streaming, Draining:
+		return s.Stall == nil || time.Since(s.Stall.Since) < notReadyAfter
+	case Standby:
+		return true
+	}
+	return false
+}
+
+func (s *session) describe(status *Status, timeout time.Duration) {
+	pipe, producer := s.pipe.Status(), s.producer.Status()
+	status.Role = "active"
+	status.ConfirmedLSN = s.stream.Confirmed().String()
+	status.Acked += pipe.Acked
+	status.InFlight = InFlight{Records: pipe.Outstanding, Bytes: pipe.Bytes, Full: pipe.Full}
+	status.Kafka = &Kafka{Connected: producer.Connected, Partitions: []Partition{}}
+	for _, partition := range producer.Partitions {
+		status.Kafka.Partitions = append(status.Kafka.Partitions, Partition{
+			Topic: partition.Topic, Partition: partition.Partition, Queued: partition.Queued,
+			OldestSince: partition.OldestSince, OldestCommitLSN: partition.Oldest.CommitLSN.String(), Stall: partition.Stall,
+		})
+	}
+	status.Stall = s.stall(pipe, producer, timeout)
+}
+
+// stall names the one cause that explains the standstill best, nil when there
+// is none.
+func (s *session) stall(pipe pipeline.Status, producer pipeline.ProducerStatus, timeout time.Duration) *Stall {
+	if pipe.Rejected != nil {
+		return &Stall{Cause: pipe.Rejected.Error(), Since: rejectedSince(pipe, producer)}
+	}
+	if cause := s.stream.Stall(); cause != nil {
+		return &Stall{Cause: cause.Cause, Since: cause.Since}
+	}
+	if silence := s.stream.Silence(); silence > timeout {
+		return &Stall{Cause: "PostgreSQL has sent nothing for longer than wal_sender_timeout", Since: time.Now().Add(-silence)}
+	}
+	var oldest *pipeline.PartitionStatus
+	for i := range producer.Partitions {
+		partition := &producer.Partitions[i]
+		if partition.Stall != "" && (oldest == nil || partition.StallSince.Before(oldest.StallSince)) {
+			oldest = partition
+		}
+	}
+	if oldest != nil {
+		return &Stall{Cause: fmt.Sprintf("topic %s partition %d: %s", oldest.Topic, oldest.Partition, oldest.Stall), Since: oldest.StallSince}
+	}
+	return nil
+}
+
+func rejectedSince(pipe pipeline.Status, producer pipeline.ProducerStatus) time.Time {
+	r := pipe.Rejected.Rejection
+	for _, partition := range producer.Partitions {
+		if partition.Topic == r.Message.Record.Topic && partition.Partition == r.Partition {
+			return partition.StallSince
+		}
+	}
+	return time.Now()
+}
+
+// How often watch looks, and how often it sums up.
+const (
+	watchInterval   = time.Second
+	summaryInterval = time.Minute
+)
+
+// watch logs stalls when they begin and end, and a summary line a minute.
+func (p *Publisher) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	var stalled bool
+	last, lastAcked := time.Now(), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		status := p.Status()
+		switch stall := status.Stall; {
+		case stall != nil && !stalled && status.Role == "active" && time.Since(stall.Since) >= watchInterval:
+			stalled = true
+			p.log.Warn("stalled", zap.String("event", "stalled"), zap.String("cause", stall.Cause), zap.Time("since", stall.Since))
+		case stall == nil && stalled:
+			stalled = false
+			p.log.Info("publishing again", zap.String("event", "recovered"))
+		}
+		if elapsed := time.Since(last); elapsed >= summaryInterval {
+			p.log.Info("summary", summary(status, status.Acked-lastAcked, elapsed)...)
+			last, lastAcked = time.Now(), status.Acked
+		}
+	}
+}
+
+func summary(s Status, acked int, elapsed time.Duration) []zap.Field {
+	fields := []zap.Field{
+		zap.String("event", "summary"), zap.String("state", string(s.State)), zap.String("lsn", s.ConfirmedLSN),
+		zap.Int("acknowledged", acked), zap.Float64("events_per_second", float64(acked)/elapsed.Seconds()),
+		zap.Int("in_flight", s.InFlight.Records),
+	}
+	if s.Stall != nil {
+		fields = append(fields, zap.String("stall", s.Stall.Cause), zap.Duration("stalled_for", time.Since(s.Stall.Since)))
+	}
+	return fields
+}
