@@ -1,0 +1,93 @@
+package main
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/cdcpub/cdcpub/checkpoint"
+	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/kafka"
+	"github.com/cdcpub/cdcpub/internal/pipeline"
+	"github.com/cdcpub/cdcpub/internal/publisher"
+	"github.com/cdcpub/cdcpub/router"
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+// service is a publisher with what must be closed after it.
+type service struct {
+	publisher *publisher.Publisher
+	client    *kafka.Client
+}
+
+// assemble makes the service that a configuration describes. It touches
+// neither PostgreSQL nor Kafka.
+func assemble(c *config.Config, log *zap.Logger) (*service, error) {
+	route, err := router.New(routing(c))
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	source, err := source(c)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	client, err := kafkaClient(c)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	return &service{client: client, publisher: publisher.New(publisher.Config{
+		WAL: source, Route: route.Route,
+		Window:          checkpoint.Limits{Records: c.Window.Records, Bytes: int(c.Window.Bytes)},
+		NewProducer:     func(lease func() bool) pipeline.Producer { return client.NewProducer(lease, log) },
+		ShutdownTimeout: time.Duration(c.ShutdownTimeout),
+		ExitOnStop:      c.OnStop == config.OnStopExit,
+		Log:             log,
+	})}, nil
+}
+
+func source(c *config.Config) (wal.Config, error) {
+	connect := func() (*wal.ConnConfig, error) { return c.Postgres.ConnConfig() }
+	if _, err := connect(); err != nil {
+		return wal.Config{}, err
+	}
+	tables := make([]wal.Table, 0, len(c.Outbox.Tables))
+	for _, table := range c.Outbox.Tables {
+		tables = append(tables, wal.Table{Schema: table.Schema, Name: table.Name})
+	}
+	return wal.Config{
+		Connect: connect, Slot: c.Postgres.Slot, Publication: c.Postgres.Publication,
+		Tables: tables, Columns: requiredColumns(c),
+		WALSenderTimeout: time.Duration(c.Postgres.WALSenderTimeout),
+		StatusInterval:   time.Duration(c.Postgres.StatusInterval),
+	}, nil
+}
+
+func kafkaClient(c *config.Config) (*kafka.Client, error) {
+	tls, err := c.Kafka.TLS.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kafka.NewClient(kafka.Config{
+		Brokers: c.Kafka.Brokers, ClientID: c.Kafka.ClientID, TLS: tls,
+		Compression: string(c.Kafka.Compression), Linger: time.Duration(c.Kafka.Linger),
+		BatchBytes: int(c.Kafka.BatchBytes), RequestTimeout: time.Duration(c.Kafka.RequestTimeout),
+	})
+}
+
+// newLogger writes to standard error, which is where a supervisor looks.
+func newLogger(c config.Log, to zapcore.WriteSyncer) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(string(c.Level))
+	if err != nil {
+		return nil, err
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	encoding.EncodeDuration = zapcore.StringDurationEncoder
+	encoder := zapcore.NewJSONEncoder(encoding)
+	if c.Format == config.FormatConsole {
+		encoding.EncodeLevel = zapcore.CapitalLevelEncoder
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, to, level)), nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cdcpub/cdcpub/internal/config"
+)
+
+// process is everything a command may touch of the process it runs in.
+type process struct {
+	args           []string
+	env            []string
+	stdout, stderr io.Writer
+	signals        <-chan os.Signal
+}
+
+type commands struct {
+	Run          runCommand     `cmd:"" help:"Publish the outbox until stopped."`
+	Init         initCommand    `cmd:"" help:"Create outbox tables, publication and slot where they are missing."`
+	Config       configCommand  `cmd:"" help:"Look at the configuration."`
+	Version      versionCommand `cmd:"" help:"Print the version."`
+	demoCommands `embed:""`
+}
+
+// configFile is the flag that every command shares.
+type configFile struct {
+	Config string `short:"c" name:"config" placeholder:"FILE" default:"cdcpub.yaml" env:"CDCPUB_CONFIG" help:"Configuration file."`
+}
+
+func (f configFile) load(p *process) (*config.Config, error) {
+	loaded, err := config.Load(f.Config, p.env)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	return loaded, nil
+}
+
+// Exit codes, as the command's documentation lists them.
+const (
+	exitDone     = 0
+	exitFailure  = 1
+	exitUsage    = 2
+	exitRefused  = 3
+	exitDecision = 4
+)
+
+// exitError gives an error its exit code. silent: the error was reported.
+type exitError struct {
+	code   int
+	err    error
+	silent bool
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// helped ends parsing after --help.
+type helped struct{}
+
+// run parses the arguments, executes the command and returns the exit code.
+func run(ctx context.Context, p process) (code int) {
+	defer func() {
+		if stop := recover(); stop != nil {
+			if _, ok := stop.(helped); !ok {
+				panic(stop)
+			}
+			code = exitDone
+		}
+	}()
+	var cli commands
+	parser, err := kong.New(&cli, kong.Name("cdcpub"),
+		kong.Description("Publishes a PostgreSQL outbox to Kafka, in commit order, losing nothing."),
+		kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { panic(helped{}) }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
+	if err != nil {
+		panic(err) // the command line's own definition is wrong
+	}
+	parsed, err := parser.Parse(p.args)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "cdcpub: %v\nTry: cdcpub --help\n", err)
+		return exitUsage
+	}
+	return p.report(parsed.Run())
+}
+
+// report prints what went wrong, once, and returns the exit code.
+func (p *process) report(err error) int {
+	var exit *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case !errors.As(err, &exit):
+		exit = &exitError{code: exitFailure, err: err}
+	}
+	if !exit.silent {
+		fmt.Fprintf(p.stderr, "cdcpub: %s\n", strings.TrimSuffix(exit.Error(), "\n"))
+	}
+	return exit.code
+}
+
+type configCommand struct {
+	Print configPrintCommand `cmd:"" help:"Print the effective configuration, secrets redacted, with the origin of each value."`
+}
+
+type configPrintCommand struct{ configFile }
+
+func (c *configPrintCommand) Run(p *process) error {
+	loaded, err := c.load(p)
+	if err != nil {
+		return err
+	}
+	return loaded.Print(p.stdout)
+}

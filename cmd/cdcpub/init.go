@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/provision"
+)
+
+type initCommand struct {
+	configFile
+	Timeout time.Duration `default:"60s" help:"How long to wait for running write transactions when the slot is created."`
+}
+
+func (c *initCommand) Run(ctx context.Context, p *process) error {
+	loaded, err := c.load(p)
+	if err != nil {
+		return err
+	}
+	conn, err := connect(ctx, loaded)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return provision.Run(ctx, conn, plan(loaded, c.Timeout), func(step provision.Step) {
+		fmt.Fprintf(p.stdout, "%-40s %s\n", step.Object, step.Done)
+	})
+}
+
+// connect opens a plain SQL connection.
+func connect(ctx context.Context, c *config.Config) (*pgx.Conn, error) {
+	base, err := c.Postgres.ConnConfig()
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	settings, err := pgx.ParseConfig("")
+	if err != nil {
+		return nil, err
+	}
+	settings.Config = *base
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	return pgx.ConnectConfig(ctx, settings)
+}
+
+func plan(c *config.Config, timeout time.Duration) provision.Plan {
+	columns := c.Outbox.Columns
+	plan := provision.Plan{
+		Publication: c.Postgres.Publication, Slot: c.Postgres.Slot, SlotTimeout: timeout,
+		Columns: provision.Columns{
+			EventID: columns.EventID, AggregateType: columns.AggregateType, AggregateID: columns.AggregateID,
+			AggregateVersion: columns.AggregateVersion, EventType: columns.EventType, Payload: columns.Payload,
+			SchemaVersion: columns.SchemaVersion, Headers: columns.Headers,
+		},
+	}
+	for _, table := range c.Outbox.Tables {
+		plan.Tables = append(plan.Tables, provision.Table{Schema: table.Schema, Name: table.Name})
+	}
+	return plan
+}

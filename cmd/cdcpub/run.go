@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/cdcpub/cdcpub/internal/admin"
+	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/publisher"
+)
+
+type runCommand struct{ configFile }
+
+func (c *runCommand) Run(ctx context.Context, p *process) error {
+	loaded, err := c.load(p)
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(loaded.Log, zapcore.Lock(zapcore.AddSync(p.stderr)))
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	service, err := assemble(loaded, log)
+	if err != nil {
+		return err
+	}
+	defer service.client.Close()
+	return service.run(ctx, p, loaded, log)
+}
+
+// run serves until the first signal, which lets it drain, or the second, which
+// ends it at once.
+func (s *service) run(ctx context.Context, p *process, c *config.Config, log *zap.Logger) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.HTTP.Listen != "" {
+		listener, err := admin.Listen(c.HTTP.Listen)
+		if err != nil {
+			return err
+		}
+		go func() {
+			if err := admin.Serve(ctx, listener, admin.Handler(s.publisher.Status)); err != nil {
+				cancel(fmt.Errorf("serve HTTP: %w", err))
+			}
+		}()
+	}
+	log.Info("starting", zap.String("event", "starting"), zap.String("version", buildVersion()),
+		zap.String("slot", c.Postgres.Slot), zap.String("publication", c.Postgres.Publication), zap.Strings("brokers", c.Kafka.Brokers))
+	err := s.publisher.Run(ctx, s.stopOn(ctx, p.signals, cancel, log))
+	var stopped *publisher.StoppedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &stopped):
+		code := exitRefused
+		if stopped.Decision {
+			code = exitDecision
+		}
+		log.Error("stopped: a human must act", zap.String("event", "stopped"), zap.Error(err))
+		return &exitError{code: code, err: err, silent: true}
+	}
+	log.Error("stopped", zap.String("event", "stopped"), zap.Error(err))
+	return &exitError{code: exitFailure, err: err, silent: true}
+}
+
+var errSecondSignal = errors.New("a second signal ended cdcpub before everything was delivered; what is unconfirmed will be sent again")
+
+// stopOn returns a channel that the first signal closes.
+func (s *service) stopOn(ctx context.Context, signals <-chan os.Signal, cancel context.CancelCauseFunc, log *zap.Logger) <-chan struct{} {
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case received := <-signals:
+			log.Info("stopping; a second signal ends at once", zap.String("event", "signal"), zap.Stringer("signal", received))
+			close(stop)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-signals:
+			cancel(errSecondSignal)
+		case <-ctx.Done():
+		}
+	}()
+	return stop
+}
