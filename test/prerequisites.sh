@@ -1,0 +1,21 @@
+#!/bin/sh
+# Makes sure that the tests find what they start: Java 17 or newer and Maven for
+# a real Apache Kafka (its jars come from Maven Central, pinned in
+# test/kafka/pom.xml). PostgreSQL is found on the machine or downloaded by the
+# tests themselves. As root on a Debian-like system what is missing is
+# installed; elsewhere the command is printed.
+set -eu
+
+missing=""
+java -version >/dev/null 2>&1 || missing="$missing openjdk-17-jre-headless"
+mvn -version >/dev/null 2>&1 || missing="$missing maven"
+[ -n "$missing" ] || exit 0
+
+install="apt-get update && apt-get install -y$missing"
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+	echo "installing:$missing"
+	DEBIAN_FRONTEND=noninteractive sh -c "$install" >/dev/null
+else
+	echo "missing:$missing; install it, on Debian and Ubuntu with: sudo sh -c '$install'" >&2
+	exit 1
+fi
