@@ -1,0 +1,35 @@
+# `make test` is everything; the other targets are its parts or take longer.
+
+GO ?= go
+FUZZTIME ?= 30s
+
+.PHONY: help test prerequisites check unit mutants fuzz build demo
+
+help: ## Show this help.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+test: prerequisites check unit ## Run every test, with the race detector, against real servers.
+
+prerequisites: ## Install what the tests need, or say how.
+	@sh test/prerequisites.sh
+
+check: ## Formatting and vet.
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w $$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags release ./cmd/...
+
+unit: ## All packages, fuzzers for a few seconds each.
+	$(GO) test -race -timeout 25m ./...
+	@sh test/fuzz.sh 5s
+
+mutants: ## Every mutant against its scenario.
+	$(GO) test -race -timeout 60m -run 'TestMutants' -count 1 -v ./test/scenarios -mutants all
+
+fuzz: ## Every fuzzer for FUZZTIME (30s).
+	@sh test/fuzz.sh $(FUZZTIME)
+
+build: ## A release binary in bin/.
+	CGO_ENABLED=0 $(GO) build -tags release -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/cdcpub ./cmd/cdcpub
+
+demo: ## What the README shows first.
+	$(GO) run ./cmd/cdcpub demo --events 100
