@@ -1,6 +1,10 @@
 package wal
 
-import "github.com/jackc/pglogrepl"
+import (
+	"time"
+
+	"github.com/jackc/pglogrepl"
+)
 
 // Batch is a run of events in stream order: what one read of the socket gave.
 // Handing over batches instead of events keeps the hand-over off the path of a
@@ -22,6 +26,12 @@ const (
 	maxBatchEvents = 1024
 	maxBatchBytes  = 256 << 10
 )
+
+// batchInterval is the shortest time between two batches that are not full.
+// The server writes each message to the socket by itself; a reader that keeps
+// up would hand over each row by itself, at ten times the cost of a row. After
+// a pause of this length a row is handed over at once.
+const batchInterval = time.Millisecond
 
 func (b *Batch) full() bool { return len(b.Events) >= maxBatchEvents || b.Bytes >= maxBatchBytes }
 

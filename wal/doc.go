@@ -39,7 +39,12 @@
 //
 // # Batches and the lifetime of bytes
 //
-// A Batch is what one read of the socket gave, or less when that is much.
+// A Batch is what one read of the socket gave, or less when that is much. The
+// server writes every message to the socket by itself, so a reader that keeps
+// up would hand over every row by itself, at many times the cost of the row.
+// After a batch the next is therefore held back for a millisecond to gather
+// what comes, unless it is full; after a pause a row is handed over at once.
+//
 // While the receiver does not take it, Run does not read: PostgreSQL waits,
 // and memory stays bounded. A message of any size passes alone.
 //

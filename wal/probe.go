@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -30,6 +31,7 @@ type prober struct {
 
 	ctx           context.Context
 	results       chan probeResult
+	looks         sync.WaitGroup
 	running       bool
 	last          time.Time // when the last look began
 	flush         pglogrepl.LSN
@@ -96,12 +98,12 @@ func (p *prober) judge(s *Stream, now time.Time) error {
 	withheld := !p.withheldSince.IsZero() && now.Sub(p.withheldSince) >= withheldLimit
 	if (withheld || s.link.silence() >= p.timeout/2) && !p.running && now.Sub(p.last) >= probeInterval {
 		p.running, p.last = true, now
-		go func() {
+		p.looks.Go(func() {
 			ctx, cancel := context.WithTimeout(p.ctx, probeLimit)
 			defer cancel()
 			p.results <- probeResult{began: now, err: p.look(ctx)}
 			s.poke()
-		}()
+		})
 	}
 	return nil
 }

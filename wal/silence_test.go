@@ -179,7 +179,7 @@ func TestOldBytesDoNotRenewTheLeaseAfterAStandstill(t *testing.T) {
 		resume := r.standStill(func() { go r.sender.send(transaction(0x2000, "old")...) })
 		r.sleep(time.Minute)
 		resume()
-		synctest.Wait()
+		r.sleep(2 * batchInterval)
 		if got := r.stream.Confirmed(); got != 0x2030 {
 			t.Fatalf("confirmed %s: the old bytes were not read", got)
 		}

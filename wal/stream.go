@@ -23,6 +23,7 @@ type Stream struct {
 	// Owned by Run's goroutine.
 	decoder  *Decoder
 	batch    *Batch
+	offered  time.Time // when the last batch was handed over
 	free     chan *Batch
 	pacer    pacer
 	received pglogrepl.LSN // highest position received: nothing beyond it may be confirmed
@@ -131,6 +132,7 @@ func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 	defer s.link.close()
 	defer context.AfterFunc(ctx, s.poke)()
 	probing, endProbes := context.WithCancel(ctx)
+	defer s.probes.looks.Wait()
 	defer endProbes()
 	s.probes.begin(probing)
 
@@ -185,10 +187,15 @@ func (s *Stream) fill() error {
 	}
 }
 
-// mayWait answers the link: is there nothing to do before waiting for bytes?
+// mayWait answers the link: is there nothing to do before waiting for bytes? A
+// row is to be handed over; the beginning or the end of a transaction can wait
+// a little for the rows that follow.
 func (s *Stream) mayWait() (time.Time, bool) {
 	next := s.next()
-	if len(s.batch.Events) > 0 || len(s.wake) > 0 || !time.Now().Before(next) {
+	if due := s.offered.Add(batchInterval); len(s.batch.Events) > 0 && due.Before(next) {
+		next = due
+	}
+	if s.batch.Bytes > 0 || len(s.wake) > 0 || !time.Now().Before(next) {
 		return next, false
 	}
 	return next, true
@@ -203,10 +210,17 @@ func (s *Stream) next() time.Time {
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
-		timer := time.NewTimer(time.Until(s.next()))
+		taker, next := out, s.next()
+		if due := s.offered.Add(batchInterval); !s.batch.full() && time.Now().Before(due) {
+			taker = nil
+			if due.Before(next) {
+				next = due
+			}
+		}
+		timer := time.NewTimer(time.Until(next))
 		select {
-		case out <- s.batch:
-			s.batch = s.newBatch()
+		case taker <- s.batch:
+			s.batch, s.offered = s.newBatch(), time.Now()
 		case <-timer.C:
 		case <-s.wake:
 		case <-ctx.Done():
