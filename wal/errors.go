@@ -26,6 +26,7 @@ const (
 	SlotAhead                             // confirmed_flush_lsn lies beyond the server's WAL
 	ServerChanged                         // another system identifier
 	PublicationMissing                    //
+	PublicationTooNew                     // created after the slot
 	PublicationUnusable                   // without a table, with a row filter, without inserts
 	PublicationChanged                    // rows may have been skipped meanwhile
 	TableUnusable                         // missing, UNLOGGED, without a configured column
@@ -67,6 +68,20 @@ func (e *SlotInUseError) Error() string {
 }
 
 func (e *SlotInUseError) Unwrap() error { return e.Cause }
+
+// UnreachableError says that no connection could be made. The slot keeps the
+// WAL meanwhile.
+type UnreachableError struct {
+	Address string
+	Text    string // one line
+	Cause   error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("PostgreSQL at %s cannot be reached: %s; trying again, nothing is lost while the slot keeps its WAL", e.Address, e.Text)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Cause }
 
 // Ends of a stream that a new connection may cure.
 var (

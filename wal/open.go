@@ -2,8 +2,10 @@ package wal
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -94,8 +96,12 @@ func Open(ctx context.Context, config Config) (*Stream, error) {
 	}
 	config.user, config.database = conn.User, conn.Database
 	link, err := dial(ctx, conn, config.sessionSettings())
-	if err != nil {
-		return nil, config.explain(err)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused):
+		return nil, config.explain(refused)
+	case err != nil:
+		return nil, config.unreachable(conn, err)
 	}
 	stream, err := config.begin(ctx, link)
 	if err != nil {
@@ -160,10 +166,16 @@ func (c *Config) startReplication(ctx context.Context, l *link) error {
 		Mode:       pglogrepl.LogicalReplication,
 		PluginArgs: []string{"proto_version '1'", "publication_names " + name},
 	})
-	if err != nil {
-		return c.explain(fmt.Errorf("start replication on slot %s: %w", c.Slot, err))
+	if err == nil {
+		return nil
 	}
-	return nil
+	var refused *pgconn.PgError
+	switch err = fmt.Errorf("start replication on slot %s: %w", c.Slot, err); {
+	case errors.As(err, &refused) && refused.Code == "42704":
+		return err // the slot was dropped since it was looked at; the next look says so
+	default:
+		return c.explain(err)
+	}
 }
 
 func quoteIdentifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
@@ -174,10 +186,18 @@ func (c *Config) stop(reason Reason, cause error, cure, format string, args ...a
 	return &StopError{Reason: reason, Slot: c.Slot, Message: fmt.Sprintf(format, args...), Cure: cure, Cause: cause}
 }
 
-func (c *Config) publicationMissing(cause error) *StopError {
-	return c.stop(PublicationMissing, cause,
-		fmt.Sprintf("create it with `cdcpub init`; if the slot is older than the publication, the slot must be created again after it, and what a new slot will not contain is every row written before (database %s)", c.database),
-		"publication %s does not exist where slot %s reads: outbox rows cannot be decoded, nothing was skipped", c.Publication, c.Slot)
+func (c *Config) publicationMissing() *StopError {
+	return c.stop(PublicationMissing, nil,
+		"create it with `cdcpub init -c <your config>`; if it existed before and was dropped, the slot is then older than the publication and must be created again after it: see README, \"A slot older than its publication\"",
+		"publication %s does not exist in database %s: outbox rows cannot be decoded; nothing was skipped", c.Publication, c.database)
+}
+
+// publicationTooNew: the catalogs have the publication, but it did not exist
+// yet where the slot reads.
+func (c *Config) publicationTooNew(cause error) *StopError {
+	return c.stop(PublicationTooNew, cause,
+		fmt.Sprintf("the slot must be created again, after the publication: save the outbox rows that are not in Kafka yet, then SELECT pg_drop_replication_slot(%s) and `cdcpub init -c <your config>`; see README, \"A slot older than its publication\"", quoteLiteral(c.Slot)),
+		"slot %s is older than publication %s, which did not exist yet at the WAL that the slot reads: it cannot be decoded, and nothing was skipped", c.Slot, c.Publication)
 }
 
 // explain gives a server's refusal its meaning. SQLSTATE decides, never text;
@@ -201,8 +221,27 @@ func (c *Config) explain(err error) error {
 		return c.stop(AccessDenied, err, "correct the database in postgres.url", "database %s does not exist", database)
 	case "55006": // object_in_use
 		return &SlotInUseError{Slot: c.Slot, Cause: err}
-	case "42704": // undefined_object: the slot was there a moment ago
-		return c.publicationMissing(err)
+	case "42704": // undefined_object: the catalogs had slot and publication a moment ago
+		return c.publicationTooNew(err)
 	}
 	return err
+}
+
+// unreachable makes one line of a connection that failed before the server
+// could refuse it: the driver's own text has one per address and TLS mode.
+func (c *Config) unreachable(conn *ConnConfig, err error) error {
+	cause := err
+	var network *net.OpError
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &certificate):
+		cause = certificate
+	case errors.As(err, &name):
+		cause = name
+	case errors.As(err, &network):
+		cause = network
+	}
+	text := strings.Join(strings.Fields(cause.Error()), " ")
+	return &UnreachableError{Address: fmt.Sprintf("%s:%d", conn.Host, conn.Port), Text: text, Cause: err}
 }

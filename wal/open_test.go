@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestSessionSettingsAreSentAtTheStart(t *testing.T) {
@@ -141,5 +143,26 @@ func refuses(t *testing.T, server *fakeServer, config Config, want Reason) {
 		if strings.HasPrefix(q, "START") {
 			t.Errorf("replication began: %s", q)
 		}
+	}
+}
+
+// The driver's text has a line for each address and TLS mode.
+func TestAnUnreachableServerIsOneLine(t *testing.T) {
+	config := newFakeServer(t).config()
+	config.Connect = func() (*ConnConfig, error) {
+		return pgconn.ParseConfig("postgres://cdcpub:secret@127.0.0.1:1,localhost:1/shop?sslmode=prefer")
+	}
+	_, err := Open(context.Background(), config)
+	var unreachable *UnreachableError
+	if !errors.As(err, &unreachable) {
+		t.Fatalf("%T: %v", err, err)
+	}
+	for _, bad := range []string{"\n", "\t", "secret"} {
+		if strings.Contains(err.Error(), bad) {
+			t.Errorf("%q is in %q", bad, err)
+		}
+	}
+	if !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("does not say where or why: %s", err)
 	}
 }

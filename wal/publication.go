@@ -68,7 +68,7 @@ func (c *Config) checkPublication(cat *catalog) (*known, error) {
 		return nil, fmt.Errorf("read publication %s: %w", c.Publication, err)
 	}
 	if len(publications) == 0 {
-		return nil, c.publicationMissing(nil)
+		return nil, c.publicationMissing()
 	}
 	if !publications[0].Row.Insert {
 		return nil, c.stop(PublicationUnusable, nil,
@@ -145,7 +145,7 @@ func (c *Config) checkPublished(table *outboxTable, published []publishedTable) 
 		}
 		for _, column := range c.Columns {
 			if !slices.Contains(table.Columns, column) {
-				return c.stop(TableUnusable, nil, "correct outbox.columns or outbox.headers, or add the column", "outbox table %s has no column %s", name, column)
+				return c.stop(TableUnusable, nil, "correct outbox.columns, outbox.headers or kafka.topic, or add the column", "outbox table %s has no column %s", name, column)
 			}
 			if p.Columns != nil && !slices.Contains(p.Columns, column) {
 				return c.stop(PublicationUnusable, nil, "add the column to the publication's column list", "publication %s does not publish column %s of %s", c.Publication, column, name)

@@ -81,7 +81,7 @@ func (s *Stream) receivedUpTo(lsn pglogrepl.LSN) { s.received = max(s.received, 
 func (s *Stream) notice(n *pgproto3.NoticeResponse) error {
 	switch n.Routine {
 	case "LoadPublications", "pgoutput_load_publications":
-		return s.config.publicationMissing(errors.New(n.Message))
+		return s.config.publicationTooNew(errors.New(n.Message))
 	case "StandbySlotsHaveCaughtup":
 		if s.stall.Load() == nil {
 			s.stall.Store(&Stall{Since: time.Now(), Cause: "PostgreSQL waits for a standby of synchronized_standby_slots: " + n.Message + " " + n.Detail})

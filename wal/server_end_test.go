@@ -77,7 +77,7 @@ func TestErrorsOfTheServerKeepTheirClass(t *testing.T) {
 		message *pgproto3.ErrorResponse
 		check   func(*testing.T, error)
 	}{
-		"publication missing up to 17":   {refusal("42704"), wantReason(PublicationMissing)},
+		"publication missing up to 17":   {refusal("42704"), wantReason(PublicationTooNew)},
 		"terminated or invalidated":      {fatal("57P01"), wantCode("57P01")},
 		"shutting down":                  {fatal("57P03"), wantCode("57P03")},
 		"privilege taken away":           {fatal("42501"), wantReason(AccessDenied)},
@@ -150,7 +150,7 @@ func TestWhatTheProtocolDoesNotAllowIsMalformed(t *testing.T) {
 
 // PostgreSQL 18 only warns when the publication is missing, and skips rows.
 func TestTheNoticeOfAMissingPublicationStops(t *testing.T) {
-	ends(t, wantReason(PublicationMissing), &pgproto3.NoticeResponse{
+	ends(t, wantReason(PublicationTooNew), &pgproto3.NoticeResponse{
 		Severity: "WARNING", Code: "55000", Routine: "LoadPublications", Message: `skipped loading publication "Out""box"`})
 }
 

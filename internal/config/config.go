@@ -26,7 +26,7 @@ type Config struct {
 	// and to confirm it, default 10s. Keep it below the supervisor's own grace
 	// period (30s in Kubernetes). What is not drained is sent again next time.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
-	// HTTP serves health, readiness, metrics and status.
+	// HTTP serves health, readiness and status.
 	HTTP HTTP `yaml:"http"`
 	// Log is written to standard error.
 	Log Log `yaml:"log"`
