@@ -30,8 +30,18 @@ const (
 // batchInterval is the shortest time between two batches that are not full.
 // The server writes each message to the socket by itself; a reader that keeps
 // up would hand over each row by itself, at ten times the cost of a row. After
-// a pause of this length a row is handed over at once.
-const batchInterval = time.Millisecond
+// a pause of this length a row is handed over at once. Above 50,000 events a
+// second, when a backlog is read, the interval grows up to maxBatchInterval.
+const (
+	batchInterval    = time.Millisecond
+	maxBatchInterval = 5 * time.Millisecond
+	intervalPerEvent = 20 * time.Microsecond
+)
+
+// interval is how long the batch after b is held back at most.
+func (b *Batch) interval() time.Duration {
+	return min(max(batchInterval, time.Duration(len(b.Events))*intervalPerEvent), maxBatchInterval)
+}
 
 func (b *Batch) full() bool { return len(b.Events) >= maxBatchEvents || b.Bytes >= maxBatchBytes }
 

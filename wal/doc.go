@@ -32,10 +32,11 @@
 //
 // Stop leads from reading to leaving, but not before the Commit of an open
 // transaction has been handed over. A server that shuts down leads to leaving
-// at once, and bounds it. Finish leads to ending from either. Only when Run
-// returns nil has the server processed the last confirmed LSN. A cancelled
-// context and every error skip leaving and ending: nothing more is confirmed,
-// and a missing Commit is never made up for.
+// at once, and bounds it, and so does a message that cannot be read, after what
+// was read before it has been handed over. Finish leads to ending from either.
+// Only when Run returns nil has the server processed the last confirmed LSN. A
+// cancelled context and every other error skip leaving and ending: nothing more
+// is confirmed, and a missing Commit is never made up for.
 //
 // # Batches and the lifetime of bytes
 //

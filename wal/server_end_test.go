@@ -31,6 +31,47 @@ func ends(t *testing.T, check func(*testing.T, error), messages ...pgproto3.Back
 	})
 }
 
+// unreadably runs a stream until it cannot read what the server writes. The
+// connection is as good as before, so what came before can still be confirmed.
+func unreadably(t *testing.T, check func(*testing.T, error), messages ...pgproto3.BackendMessage) {
+	t.Helper()
+	inFakeTime(t, func(r *running) {
+		frames := []byte{}
+		for _, payload := range transaction(0x2000, "a") {
+			frames = append(frames, copyDataFrame(payload)...)
+		}
+		for _, m := range messages {
+			frames, _ = m.Encode(frames)
+		}
+		go r.sender.conn.Write(frames)
+		if got := kinds(r.events(3)); got != "BIC" {
+			t.Errorf("events before the message: %s", got)
+		}
+		if r.take() != nil {
+			t.Error("another batch")
+		}
+		r.stream.Confirm(0x2030)
+		r.stream.Finish()
+		check(t, r.end())
+		wantFlush(t, r.sender.last(), 0x2030)
+		if r.sender.ended().IsZero() {
+			t.Error("no CopyDone although the connection is good")
+		}
+	})
+}
+
+func TestTheWaitForFinishAfterAnUnreadableMessageIsBounded(t *testing.T) {
+	inFakeTime(t, func(r *running) {
+		r.discard()
+		began := time.Now()
+		go r.sender.send([]byte{'x'})
+		wantMalformed(t, r.end())
+		if took := time.Since(began); took > serverStopLimit+finishLimit {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
 func wantReason(want Reason) func(*testing.T, error) {
 	return func(t *testing.T, err error) {
 		t.Helper()
@@ -128,7 +169,7 @@ func TestWhatTheProtocolDoesNotAllowIsMalformed(t *testing.T) {
 		"a query's answer":           &pgproto3.ReadyForQuery{TxStatus: 'I'},
 	}
 	for name, message := range tests {
-		t.Run(name, func(t *testing.T) { ends(t, wantMalformed, message) })
+		t.Run(name, func(t *testing.T) { unreadably(t, wantMalformed, message) })
 	}
 	t.Run("garbage", func(t *testing.T) {
 		inFakeTime(t, func(r *running) {

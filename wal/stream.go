@@ -23,7 +23,7 @@ type Stream struct {
 	// Owned by Run's goroutine.
 	decoder  *Decoder
 	batch    *Batch
-	offered  time.Time // when the last batch was handed over
+	due      time.Time // when the next batch may be handed over if it is not full
 	free     chan *Batch
 	pacer    pacer
 	received pglogrepl.LSN // highest position received: nothing beyond it may be confirmed
@@ -124,9 +124,9 @@ const (
 // keeps sending status updates, so that a slow broker never costs the
 // connection.
 //
-// It closes out when no more batches come. After Stop and after
-// ErrServerStopping the connection is kept until Finish, so that what drains
-// meanwhile can still be confirmed. A cancelled ctx ends at once and confirms
+// It closes out when no more batches come. After Stop, ErrServerStopping and a
+// message that cannot be read the connection is kept until Finish, so that what
+// drains meanwhile can still be confirmed. A cancelled ctx ends at once and confirms
 // nothing further. Run closes the connection before it returns.
 func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 	defer s.link.close()
@@ -138,11 +138,24 @@ func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 
 	s.link.stream(s.mayWait)
 	reason := s.read(ctx, out)
+	inOrder := reason == nil || errors.Is(reason, ErrServerStopping)
+	if unreadable(reason) {
+		// What was read before it is good, and can still be confirmed.
+		err := s.offer(ctx, out)
+		inOrder, reason = err == nil, errors.Join(reason, err)
+	}
 	close(out)
-	if reason == nil || errors.Is(reason, ErrServerStopping) {
+	if inOrder {
 		return s.leave(ctx, reason)
 	}
 	return reason
+}
+
+// unreadable errors are about a message, not about the connection.
+func unreadable(err error) bool {
+	var malformed *MalformedError
+	var unknown *UnknownRelationError
+	return errors.As(err, &malformed) || errors.As(err, &unknown)
 }
 
 // read is the reading part of Run. It returns nil when Stop was asked for and
@@ -192,8 +205,8 @@ func (s *Stream) fill() error {
 // a little for the rows that follow.
 func (s *Stream) mayWait() (time.Time, bool) {
 	next := s.next()
-	if due := s.offered.Add(batchInterval); len(s.batch.Events) > 0 && due.Before(next) {
-		next = due
+	if len(s.batch.Events) > 0 && s.due.Before(next) {
+		next = s.due
 	}
 	if s.batch.Bytes > 0 || len(s.wake) > 0 || !time.Now().Before(next) {
 		return next, false
@@ -210,17 +223,17 @@ func (s *Stream) next() time.Time {
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
-		taker, next := out, s.next()
-		if due := s.offered.Add(batchInterval); !s.batch.full() && time.Now().Before(due) {
+		taker, next, interval := out, s.next(), s.batch.interval()
+		if !s.batch.full() && time.Now().Before(s.due) {
 			taker = nil
-			if due.Before(next) {
-				next = due
+			if s.due.Before(next) {
+				next = s.due
 			}
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case taker <- s.batch:
-			s.batch, s.offered = s.newBatch(), time.Now()
+			s.batch, s.due = s.newBatch(), time.Now().Add(interval)
 		case <-timer.C:
 		case <-s.wake:
 		case <-ctx.Done():
@@ -278,8 +291,8 @@ func (s *Stream) sendStatus(now time.Time) error {
 
 // leave keeps the connection and the lease alive until Finish, then ends the
 // connection. The last status update is processed by the server before leave
-// returns nil. When the server is shutting down, which is then the reason, the
-// wait is bounded.
+// returns nil. When there is a reason for leaving other than Stop, the wait is
+// bounded.
 func (s *Stream) leave(ctx context.Context, reason error) error {
 	var giveUp <-chan time.Time
 	for waiting := true; waiting; {
