@@ -21,6 +21,17 @@ type process struct {
 	signals        <-chan os.Signal
 }
 
+// configFile is the file that is read when the command line names none.
+func (p *process) configFile() string {
+	file := "cdcpub.yaml"
+	for _, variable := range p.env {
+		if value, ok := strings.CutPrefix(variable, "CDCPUB_CONFIG="); ok && value != "" {
+			file = value
+		}
+	}
+	return file
+}
+
 type commands struct {
 	Run          runCommand     `cmd:"" help:"Publish the outbox until stopped."`
 	Init         initCommand    `cmd:"" help:"Create outbox tables, publication and slot where they are missing."`
@@ -31,7 +42,7 @@ type commands struct {
 
 // configFile is the flag that every command shares.
 type configFile struct {
-	Config string `short:"c" name:"config" placeholder:"FILE" default:"cdcpub.yaml" env:"CDCPUB_CONFIG" help:"Configuration file."`
+	Config string `short:"c" name:"config" placeholder:"FILE" default:"${config}" help:"Configuration file; by default $CDCPUB_CONFIG, else cdcpub.yaml."`
 }
 
 func (f configFile) load(p *process) (*config.Config, error) {
@@ -78,6 +89,7 @@ func run(ctx context.Context, p process) (code int) {
 	parser, err := kong.New(&cli, kong.Name("cdcpub"),
 		kong.Description("Publishes a PostgreSQL outbox to Kafka, in commit order, losing nothing."),
 		kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { panic(helped{}) }),
+		kong.Vars{"config": p.configFile()},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
 	if err != nil {
 		panic(err) // the command line's own definition is wrong

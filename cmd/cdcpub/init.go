@@ -21,14 +21,43 @@ func (c *initCommand) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	conn, err := connect(ctx, loaded)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case received := <-p.signals:
+			cancel(fmt.Errorf("ended by %s before everything was created; run it again", received))
+		case <-ctx.Done():
+		}
+	}()
+	err = create(ctx, p, loaded, c.Timeout)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func create(ctx context.Context, p *process, c *config.Config, timeout time.Duration) error {
+	conn, err := connect(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
-	return provision.Run(ctx, conn, plan(loaded, c.Timeout), func(step provision.Step) {
+	defer closeConn(conn)
+	return provision.Run(ctx, conn, plan(c, timeout), func(step provision.Step) {
 		fmt.Fprintf(p.stdout, "%-40s %s\n", step.Object, step.Done)
 	})
+}
+
+// closeConn also waits until a statement that was given up has been cancelled
+// on the server.
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+	select {
+	case <-conn.PgConn().CleanupDone():
+	case <-ctx.Done():
+	}
 }
 
 // connect opens a plain SQL connection.

@@ -106,7 +106,6 @@ func outcomeOf(a *produced, part *partition) outcome {
 
 // settle applies an outcome to its partition and appends what it acknowledges.
 func (p *Producer) settle(part *partition, o outcome, acked []uint64, now time.Time) []uint64 {
-	stalled := part.stall != ""
 	kept := part.batch
 	e := part.settle(o, now, &p.policy)
 	if kept != nil && part.batch == nil {
@@ -118,24 +117,14 @@ func (p *Producer) settle(part *partition, o outcome, acked []uint64, now time.T
 		}
 		part.drop(e.acked)
 	}
-	p.apply(part, e, stalled, now)
+	p.apply(part, e, now)
 	p.enlist(part)
 	return acked
 }
 
-// apply does what an effect asks for. stalled is how it was before.
-func (p *Producer) apply(part *partition, e effect, stalled bool, now time.Time) {
-	if is := part.stall != ""; is != stalled {
-		if is {
-			p.report.add(1, now)
-		} else {
-			p.report.add(-1, now)
-		}
-	}
+// apply does what an effect asks for.
+func (p *Producer) apply(part *partition, e effect, now time.Time) {
 	t := part.topic
-	if part.loud() {
-		p.report.stall(t.name, part.id, part.stall, now)
-	}
 	if e.recheck {
 		part.needs = t.want()
 		p.lookupSoon(t)
@@ -164,7 +153,6 @@ func (p *Producer) apply(part *partition, e effect, stalled bool, now time.Time)
 
 // failed is a failure without a request.
 func (p *Producer) failed(part *partition, r rule, now time.Time) {
-	stalled := part.stall != ""
 	part.fail(r, now, &p.policy)
-	p.apply(part, effect{recheck: true}, stalled, now)
+	p.apply(part, effect{recheck: true}, now)
 }

@@ -53,7 +53,7 @@ type Config struct {
 	// Default 1 min.
 	RejectedInterval time.Duration
 	// TopicCheckInterval is how often the topics' ids and partition counts
-	// are compared. Default 1 min.
+	// are compared. Default 15 s.
 	TopicCheckInterval time.Duration
 
 	// Dial replaces the plain TCP dialer.
@@ -98,7 +98,7 @@ func (c *Config) SetDefaults() {
 	setDefault(&c.BackoffMax, max(time.Second, c.BackoffMin))
 	setDefault(&c.OperatorBackoffMax, max(10*time.Second, c.BackoffMax))
 	setDefault(&c.RejectedInterval, time.Minute)
-	setDefault(&c.TopicCheckInterval, time.Minute)
+	setDefault(&c.TopicCheckInterval, 15*time.Second)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	}

@@ -206,12 +206,11 @@ func (p *Producer) identify(part *partition) bool {
 // none now.
 func (p *Producer) assemble(part *partition, now time.Time) bool {
 	b := p.takeBatch()
-	stalled := part.stall != ""
 	ok, err := part.assemble(b, &p.policy)
 	switch {
 	case err != nil:
 		p.recycle(b)
-		p.apply(part, part.stuck(err, now), stalled, now)
+		p.apply(part, part.stuck(err, now), now)
 		return false
 	case !ok:
 		p.recycle(b)

@@ -169,9 +169,6 @@ func (p *Producer) learn(t *topic, m *sarama.TopicMetadata, now time.Time) {
 		p.fail(err)
 		return
 	}
-	if t.stall != "" {
-		p.report.add(-1, now)
-	}
 	t.update(m, now, p.config.TopicCheckInterval)
 	for i := range t.pending.len() {
 		p.enqueue(t, *t.pending.at(i), now)
@@ -191,21 +188,11 @@ func (p *Producer) learn(t *topic, m *sarama.TopicMetadata, now time.Time) {
 
 // lookupFailed notes that the topic's metadata could not be had.
 func (p *Producer) lookupFailed(t *topic, r rule, now time.Time) {
-	if t.stall == "" {
-		p.report.add(1, now)
-	}
 	t.failed(r, now, &p.policy)
-	if t.attempts >= 3 || r.class == classOperator {
-		p.report.stall(t.name, -1, t.stall, now)
-	}
 }
 
 // rejectTopic gives the first record of a topic that cannot exist to the
 // policy.
 func (p *Producer) rejectTopic(t *topic, cause error, now time.Time) {
-	if t.stall == "" {
-		p.report.add(1, now)
-	}
 	p.outcomes = append(p.outcomes, pipeline.Result{Rejected: t.reject(cause, now)})
-	p.report.stall(t.name, -1, t.stall, now)
 }

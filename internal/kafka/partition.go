@@ -130,8 +130,6 @@ type effect struct {
 	// acked is how many records at the head of the queue are acknowledged.
 	// The owner takes their sequence numbers, then calls drop.
 	acked int
-	// recovered is set when the success ended a stall.
-	recovered bool
 	// truncated is set when the log ends before a record that was
 	// acknowledged.
 	truncated bool
@@ -224,7 +222,7 @@ func (p *partition) settle(o outcome, now time.Time, pol *policy) effect {
 
 func (p *partition) succeed(offset int64) effect {
 	n := p.batch.count()
-	e := effect{acked: n, recovered: p.stall != ""}
+	e := effect{acked: n}
 	if offset >= 0 {
 		e.truncated = offset <= p.lastOffset
 		p.lastOffset = offset + int64(n) - 1
@@ -344,12 +342,6 @@ func (p *partition) stuck(cause error, now time.Time) effect {
 
 func (p *partition) wait(until time.Time) {
 	p.phase, p.until, p.lingering = phaseWaiting, until, false
-}
-
-// loud says whether the stall is worth a log line: a single failure that the
-// next attempt cures is not.
-func (p *partition) loud() bool {
-	return p.stall != "" && (p.attempts >= 3 || p.forOperator && p.attempts >= 2 || p.rejected)
 }
 
 func (p *partition) stalled(cause string, now time.Time) {

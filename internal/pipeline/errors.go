@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/jackc/pglogrepl"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // UnpublishableError is a row that cannot become a record. The stream stands
-// still before it.
+// still before its transaction.
 type UnpublishableError struct {
 	Position Position
 	RowLSN   pglogrepl.LSN
@@ -18,7 +19,7 @@ type UnpublishableError struct {
 }
 
 func (e *UnpublishableError) Error() string {
-	return fmt.Sprintf("row %d of the transaction committed at LSN %s (row LSN %s, table %s) cannot be published: %v",
+	return fmt.Sprintf("row %d of the transaction committed at LSN %s (row LSN %s, table %s) cannot be published: %v; the LSN stays before this transaction and nothing behind the row is sent",
 		e.Position.Ordinal+1, e.Position.CommitLSN, e.RowLSN, e.Table, e.Cause)
 }
 
@@ -26,7 +27,10 @@ func (e *UnpublishableError) Unwrap() error { return e.Cause }
 
 // RejectedError is a record that Kafka will not take. Nothing behind it in its
 // partition was sent.
-type RejectedError struct{ Rejection Rejection }
+type RejectedError struct {
+	Rejection Rejection
+	Since     time.Time // when it was first reported
+}
 
 func (e *RejectedError) Error() string {
 	r := &e.Rejection

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -25,9 +26,15 @@ type Config struct {
 	// StayOnRejection keeps the pipeline standing still at a rejected record
 	// until it is accepted; otherwise Run ends with the *RejectedError.
 	StayOnRejection bool
-	// OnRejection is told of a rejected record, and with nil when it was
-	// accepted after all. Called on Run's goroutine.
+	// OnRejection is told of a rejected record, again once a minute while it
+	// stands still, and with nil when the last of them was accepted after all.
+	// Called on Run's goroutine.
 	OnRejection func(*RejectedError)
+	// Known is a row that an earlier session could not publish, or nil. The
+	// same configuration cannot publish it now either, so a pipeline that comes
+	// to its transaction ends with it, before sending that transaction's rows
+	// once more.
+	Known *UnpublishableError
 }
 
 // Pipeline moves one session's events to Kafka. All fields but status belong
@@ -44,20 +51,24 @@ type Pipeline struct {
 	commit   time.Time
 	messages []Message // routed, not yet handed to the producer
 
-	rejected *RejectedError // stands still while not nil
-	failure  error          // delivers what lies before it, then ends with it
+	rejected []*RejectedError // stands still while there are any; oldest first
+	reported time.Time        // when OnRejection was last called
+	failure  error            // delivers what lies before it, then ends with it
 	counts   counts
 	status   statusBox
 }
 
 // New returns a Pipeline for one session.
 func New(config Config) *Pipeline {
-	return &Pipeline{config: config, tracker: checkpoint.New(config.Start, config.Window)}
+	return &Pipeline{config: config, tracker: checkpoint.New(config.Start, config.Window), counts: counts{confirmed: config.Start}}
 }
 
 // failureDrain bounds how long records that lie before a failure are waited
 // for. What is not acknowledged by then is sent again in the next session.
 const failureDrain = 5 * time.Second
+
+// remindInterval is the pause between two reports of the same rejection.
+const remindInterval = time.Minute
 
 // Run works until batches is closed and everything is acknowledged (nil), or
 // something ends it: the end of ctx, an unpublishable row, the producer's
@@ -65,6 +76,8 @@ const failureDrain = 5 * time.Second
 // right whatever happens next.
 func (p *Pipeline) Run(ctx context.Context, batches <-chan *wal.Batch) error {
 	results := p.config.Producer.Results()
+	reminder := time.NewTicker(remindInterval)
+	defer reminder.Stop()
 	var giveUp <-chan time.Time
 	for {
 		if err := p.work(); err != nil {
@@ -80,7 +93,7 @@ func (p *Pipeline) Run(ctx context.Context, batches <-chan *wal.Batch) error {
 			return p.failure
 		case p.failure == nil && batches == nil && p.batch == nil && idle:
 			return nil
-		case p.failure != nil || p.rejected != nil || p.batch != nil:
+		case p.failure != nil || len(p.rejected) > 0 || p.batch != nil:
 			intake = nil
 		}
 		select {
@@ -97,6 +110,8 @@ func (p *Pipeline) Run(ctx context.Context, batches <-chan *wal.Batch) error {
 			if err := p.outcome(result); err != nil {
 				return err
 			}
+		case <-reminder.C:
+			p.remind()
 		case <-giveUp:
 			return p.failure
 		case <-ctx.Done():
@@ -105,11 +120,13 @@ func (p *Pipeline) Run(ctx context.Context, batches <-chan *wal.Batch) error {
 	}
 }
 
-// work takes the batch as far as the window allows.
+// work takes the batch as far as the window allows, and hands over and
+// confirms what it can, also in front of an error.
 func (p *Pipeline) work() error {
-	if p.batch == nil || p.rejected != nil || p.failure != nil {
+	if p.batch == nil || len(p.rejected) > 0 || p.failure != nil {
 		return nil
 	}
+	defer p.confirm()
 	defer p.send()
 	for p.next < len(p.batch.Events) {
 		done, err := p.event(&p.batch.Events[p.next])
@@ -123,7 +140,6 @@ func (p *Pipeline) work() error {
 	}
 	p.batch.Release()
 	p.batch = nil
-	p.confirm()
 	return nil
 }
 
@@ -140,6 +156,9 @@ func (p *Pipeline) send() {
 func (p *Pipeline) event(e *wal.Event) (bool, error) {
 	switch e.Kind {
 	case wal.Begin:
+		if known := p.config.Known; known != nil && known.Position.CommitLSN == e.LSN {
+			return false, known
+		}
 		p.position, p.commit = Position{CommitLSN: e.LSN}, e.CommitTime
 		return true, p.tracker.Begin()
 	case wal.Insert:
@@ -200,24 +219,48 @@ func (p *Pipeline) outcome(result Result) error {
 		if err := p.tracker.Acked(seq); err != nil {
 			return err
 		}
-		if p.rejected != nil && seq == p.rejected.Rejection.Message.Seq {
-			p.rejected = nil
-			p.config.OnRejection(nil)
-		}
+		p.accepted(seq)
 	}
 	p.counts.acked += len(result.Acked)
 	p.confirm()
 	return nil
 }
 
-// reject is where a policy other than standing still would decide.
+// reject is where a policy other than standing still would decide. Several
+// partitions may have a rejected record at their heads.
 func (p *Pipeline) reject(r *Rejection) {
-	rejected := &RejectedError{Rejection: *r}
-	p.rejected = rejected
-	p.config.OnRejection(rejected)
-	if !p.config.StayOnRejection {
+	rejected := &RejectedError{Rejection: *r, Since: time.Now()}
+	p.rejected = append(p.rejected, rejected)
+	p.report(rejected)
+	if !p.config.StayOnRejection && p.failure == nil {
 		p.failure = rejected
 	}
+}
+
+// accepted forgets a rejection whose record was acknowledged after all.
+func (p *Pipeline) accepted(seq uint64) {
+	if len(p.rejected) == 0 {
+		return
+	}
+	p.rejected = slices.DeleteFunc(p.rejected, func(r *RejectedError) bool { return r.Rejection.Message.Seq == seq })
+	if len(p.rejected) == 0 {
+		p.config.OnRejection(nil)
+	}
+}
+
+// remind reports what still stands, unless that was done a moment ago.
+func (p *Pipeline) remind() {
+	if time.Since(p.reported) < remindInterval/2 {
+		return
+	}
+	for _, rejected := range p.rejected {
+		p.report(rejected)
+	}
+}
+
+func (p *Pipeline) report(r *RejectedError) {
+	p.reported = time.Now()
+	p.config.OnRejection(r)
 }
 
 func (p *Pipeline) confirm() {

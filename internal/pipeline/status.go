@@ -15,7 +15,8 @@ type Status struct {
 	Bytes        int // size of the window
 	Full         bool
 	Confirmed    pglogrepl.LSN
-	Rejected     *RejectedError
+	// Rejected is the oldest record that Kafka refuses, or nil.
+	Rejected *RejectedError
 }
 
 type counts struct {
@@ -32,7 +33,10 @@ func (p *Pipeline) publishStatus() {
 	status := Status{
 		Transactions: p.counts.transactions, Sent: p.counts.sent, Acked: p.counts.acked,
 		Outstanding: p.tracker.Outstanding(), Bytes: p.tracker.Bytes(), Full: p.pending != nil,
-		Confirmed: p.tracker.Confirmed(), Rejected: p.rejected,
+		Confirmed: p.tracker.Confirmed(),
+	}
+	if len(p.rejected) > 0 {
+		status.Rejected = p.rejected[0]
 	}
 	p.status.Lock()
 	p.status.current = status

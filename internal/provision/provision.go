@@ -115,29 +115,71 @@ func (p *Plan) publish(ctx context.Context, conn *pgx.Conn, table Table, report 
 
 func (p *Plan) slot(ctx context.Context, conn *pgx.Conn, report func(Step)) error {
 	object := "slot " + p.Slot
-	var lsn *string
-	err := conn.QueryRow(ctx, "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1", p.Slot).Scan(&lsn)
+	var creating bool
+	err := conn.QueryRow(ctx, "SELECT slot_type = 'logical' AND active AND confirmed_flush_lsn IS NULL FROM pg_replication_slots WHERE slot_name = $1", p.Slot).Scan(&creating)
 	switch {
+	case err == nil && creating:
+		return fmt.Errorf("%s: another session is creating it at this moment; try again when it has finished", object)
 	case err == nil:
 		report(Step{object, "exists"})
 		return nil
 	case !errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("%s: %w", object, err)
 	}
-	creating, cancel := context.WithTimeout(ctx, p.SlotTimeout)
-	defer cancel()
-	err = conn.QueryRow(creating, "SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')", p.Slot).Scan(&lsn)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("create %s: not finished within %s: it waits for every write transaction that is running; look for long ones in pg_stat_activity (xact_start) and pg_prepared_xacts, then try again", object, p.SlotTimeout)
-	}
+	lsn, err := p.createSlot(ctx, conn)
 	if err != nil {
-		return fmt.Errorf("create %s: %w", object, explain(err))
+		return fmt.Errorf("create %s: %w", object, err)
 	}
-	report(Step{object, "created at LSN " + *lsn})
+	report(Step{object, "created at LSN " + lsn})
 	return p.unpublished(ctx, conn, report)
 }
 
-// unpublished says how many rows a new slot will never deliver.
+// createSlot leaves the time limit to the server: a client that only stops
+// waiting would leave the server at it, and the slot half made.
+func (p *Plan) createSlot(ctx context.Context, conn *pgx.Conn) (lsn string, err error) {
+	const limit = "SELECT set_config('statement_timeout', $1, false)"
+	if _, err := conn.Exec(ctx, limit, fmt.Sprintf("%dms", max(1, p.SlotTimeout.Milliseconds()))); err != nil {
+		return "", err
+	}
+	err = conn.QueryRow(ctx, "SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')", p.Slot).Scan(&lsn)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if _, resetErr := conn.Exec(ctx, "RESET statement_timeout"); resetErr != nil {
+		return "", errors.Join(err, resetErr)
+	}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == "57014" { // query_canceled
+		return "", p.blocked(ctx, conn)
+	}
+	return lsn, explain(err)
+}
+
+// blocked names the oldest write transactions, for which the slot waits.
+func (p *Plan) blocked(ctx context.Context, conn *pgx.Conn) error {
+	const writers = `SELECT text FROM (
+			SELECT xact_start AS began, format('pid %s (user %s, application_name %L, since %s)', pid, usename, application_name, xact_start) AS text
+			FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
+			UNION ALL
+			SELECT prepared, format('prepared transaction %L (user %s, since %s)', gid, owner, prepared) FROM pg_prepared_xacts
+		) writers ORDER BY began LIMIT 3`
+	rows, err := conn.Query(ctx, writers)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	who := "look for long ones in pg_stat_activity (xact_start) and pg_prepared_xacts"
+	if len(found) > 0 {
+		who = "the oldest are " + strings.Join(found, ", ")
+	}
+	return fmt.Errorf("not finished within %s: it waits for every write transaction that is running; %s; end them, or try again with a longer --timeout", p.SlotTimeout, who)
+}
+
+// unpublished says how many rows a new slot may never deliver. Those that were
+// written since it was created are counted too.
 func (p *Plan) unpublished(ctx context.Context, conn *pgx.Conn, report func(Step)) error {
 	for _, table := range p.Tables {
 		var rows int64
@@ -145,7 +187,7 @@ func (p *Plan) unpublished(ctx context.Context, conn *pgx.Conn, report func(Step
 			return fmt.Errorf("count table %s: %w", table, err)
 		}
 		if rows > 0 {
-			report(Step{"table " + table.String(), fmt.Sprintf("%d rows written before the slot was created will not be published", rows)})
+			report(Step{"table " + table.String(), fmt.Sprintf("contains %d rows; those written before the slot was created will not be published", rows)})
 		}
 	}
 	return nil
@@ -155,7 +197,7 @@ func (p *Plan) unpublished(ctx context.Context, conn *pgx.Conn, report func(Step
 func explain(err error) error {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
-		return err
+		return err // also nil
 	}
 	switch refused.Code {
 	case "55000": // object_not_in_prerequisite_state

@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/cdcpub/cdcpub/internal/pipeline"
 	"github.com/cdcpub/cdcpub/wal"
@@ -43,6 +44,11 @@ func classify(err error) verdict {
 	if errors.As(err, &malformed) {
 		return decision
 	}
+	// The catalogs were read again, and explain it no better.
+	var unknown *stillUnknownError
+	if errors.As(err, &unknown) {
+		return decision
+	}
 	// The row is in the WAL as it is; only another configuration can publish it.
 	var unpublishable *pipeline.UnpublishableError
 	if errors.As(err, &unpublishable) {
@@ -60,6 +66,17 @@ func classify(err error) verdict {
 	}
 	return retry
 }
+
+// stillUnknownError is a row of a relation that the catalogs do not explain,
+// although they were read again at the same row.
+type stillUnknownError struct{ *wal.UnknownRelationError }
+
+func (e *stillUnknownError) Error() string {
+	return fmt.Sprintf("%v; the catalogs were read again and still do not name it; the LSN stays before this transaction and nothing behind the row is sent; if the table is a partition of an outbox table that was detached, attach it again until the transaction is published; if it is another table, add it to the publication again until then; if it was dropped, nobody can say whether it held outbox rows: give the transaction up as for a row of it, see README, 'A row that cannot be published'",
+		e.UnknownRelationError)
+}
+
+func (e *stillUnknownError) Unwrap() error { return e.UnknownRelationError }
 
 // StoppedError ends Run: a human must act.
 type StoppedError struct {

@@ -23,7 +23,8 @@ type Config struct {
 	// NewProducer makes a session's producer. Nothing may be sent while lease
 	// returns false.
 	NewProducer func(lease func() bool) pipeline.Producer
-	// ShutdownTimeout bounds the time from stop to the end of Run.
+	// ShutdownTimeout bounds how long Run goes on delivering after stop. To let
+	// go of Kafka and PostgreSQL takes a few seconds more at worst.
 	ShutdownTimeout time.Duration
 	// ExitOnStop ends Run at the first error that a human must act on, also
 	// after streaming has begun.
@@ -37,8 +38,10 @@ type Publisher struct {
 	config   Config
 	log      *zap.Logger
 	identity *wal.Identity // of the last stream, nil before the first
-	// unknown is the last relation that no catalog explained.
-	unknown wal.UnknownRelationError
+	// unknown is the last relation that no catalog explained, unpublishable the
+	// last row that the configuration cannot publish; nil before the first.
+	unknown       *wal.UnknownRelationError
+	unpublishable *pipeline.UnpublishableError
 
 	mu    sync.Mutex // guards state
 	state state
@@ -67,22 +70,32 @@ const (
 // everything at once.
 func (p *Publisher) Run(ctx context.Context, stop <-chan struct{}) error {
 	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go p.watch(watching)
+	var watch sync.WaitGroup
+	watch.Go(func() { p.watch(watching) })
+	err := p.sessions(ctx, stop)
+	cancel()
+	watch.Wait()
+	p.enter(Stopped, err)
+	return err
+}
 
+// sessions opens one session after the other.
+func (p *Publisher) sessions(ctx context.Context, stop <-chan struct{}) error {
 	retries := backoff.NewExponentialBackOff()
 	retries.InitialInterval, retries.MaxInterval, retries.Multiplier = minRetry, maxRetry, 2
 	for {
 		began := time.Now()
-		err := p.session(ctx, stop)
+		opened, err := p.session(ctx, stop)
 		if time.Since(began) > settled {
 			retries.Reset()
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if isClosed(stop) {
-			return p.stopped(err)
+		case isClosed(stop) && !opened:
+			return nil // nothing was open, so nothing is left behind
+		case isClosed(stop):
+			return final(err)
 		}
 		pause, err := p.next(err, retries)
 		if err != nil {
@@ -91,7 +104,7 @@ func (p *Publisher) Run(ctx context.Context, stop <-chan struct{}) error {
 		select {
 		case <-time.After(pause):
 		case <-stop:
-			return p.stopped(nil)
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -99,24 +112,30 @@ func (p *Publisher) Run(ctx context.Context, stop <-chan struct{}) error {
 }
 
 // next decides what follows the end of a session: a pause, or the end of Run.
-func (p *Publisher) next(err error, retries *backoff.ExponentialBackOff) (time.Duration, error) {
-	verdict := classify(err)
+func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, error) {
+	var unpublishable *pipeline.UnpublishableError
+	if errors.As(err, &unpublishable) {
+		p.unpublishable = unpublishable // the next session stops before its transaction
+	}
 	var unknown *wal.UnknownRelationError
 	if errors.As(err, &unknown) {
-		// The catalogs are read again first: a partition may have been attached
-		// since the stream began.
-		if p.unknown.Relation != nil && p.unknown.Relation.ID == unknown.Relation.ID && p.unknown.CommitLSN == unknown.CommitLSN {
-			verdict = decision
+		again := p.unknown != nil && p.unknown.Relation.ID == unknown.Relation.ID && p.unknown.CommitLSN == unknown.CommitLSN
+		p.unknown = unknown
+		if !again {
+			// The catalogs are read once more first: a partition may have been
+			// attached since the stream began.
+			p.enter(Connecting, err)
+			return minRetry, nil
 		}
-		p.unknown = *unknown
+		err = &stillUnknownError{unknown}
 	}
-	switch verdict {
+	switch classify(err) {
 	case wait:
 		p.enter(Standby, err)
 		return standbyInterval, nil
 	case refused, decision:
 		if p.config.ExitOnStop || p.identity == nil {
-			return 0, &StoppedError{Err: err, Decision: verdict == decision}
+			return 0, final(err)
 		}
 		p.enter(Blocked, err)
 		return decisionInterval, nil
@@ -125,12 +144,12 @@ func (p *Publisher) next(err error, retries *backoff.ExponentialBackOff) (time.D
 	return retries.NextBackOff(), nil
 }
 
-// stopped ends Run after a shutdown.
-func (p *Publisher) stopped(err error) error {
-	if classify(err) == retry && p.current() == Connecting {
-		err = nil // there was no session to lose anything from
+// final is the error that Run returns for the end of its last session.
+func final(err error) error {
+	switch verdict := classify(err); verdict {
+	case refused, decision:
+		return &StoppedError{Err: err, Decision: verdict == decision}
 	}
-	p.enter(Stopped, err)
 	return err
 }
 
@@ -142,6 +161,9 @@ func (p *Publisher) walConfig() wal.Config {
 
 func (p *Publisher) opened(stream *wal.Stream) {
 	identity := stream.Identity()
+	if p.identity != nil && p.identity.Timeline != identity.Timeline {
+		p.unpublishable = nil // its LSN may be another transaction's now
+	}
 	p.identity = &identity
 }
 

@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,8 +15,8 @@ import (
 // openLimit bounds connecting and looking at the catalogs.
 const openLimit = 30 * time.Second
 
-// answerLimit bounds the wait for Kafka's answers after a session's stream has
-// ended. Later ones are fenced by the next session's producer epoch.
+// answerLimit bounds the wait for Kafka's answers at the end of a session.
+// Later ones are fenced by the next session's producer epoch.
 const answerLimit = 3 * time.Second
 
 // errShutdownTimeout cancels a session whose open transaction or queue did not
@@ -24,42 +25,55 @@ var errShutdownTimeout = errors.New("shutdown_timeout passed before everything w
 
 // session is one life of the replication connection. run owns it.
 type session struct {
-	p        *Publisher
-	stream   *wal.Stream
-	producer pipeline.Producer
-	pipe     *pipeline.Pipeline
+	p         *Publisher
+	began     time.Time
+	announced sync.Once // the log has told of it
+	stream    *wal.Stream
+	producer  pipeline.Producer
+	pipe      *pipeline.Pipeline
 }
 
-// session opens one and runs it to its end. It returns nil only after a
+// session opens one and runs it to its end. The error is nil only after a
 // shutdown that delivered everything.
-func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) error {
-	opening, cancel := context.WithTimeout(ctx, openLimit)
-	defer cancel()
-	stopOpening := context.AfterFunc(stopContext(opening, stop), cancel)
-	stream, err := wal.Open(opening, p.walConfig())
-	stopOpening()
+func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened bool, err error) {
+	stream, err := p.open(ctx, stop)
 	if err != nil {
-		return err
+		return false, err
 	}
 	p.opened(stream)
 
-	s := &session{p: p, stream: stream}
+	s := &session{p: p, began: time.Now(), stream: stream}
 	lease := p.config.WAL.WALSenderTimeout * 4 / 5
 	s.producer = p.config.NewProducer(func() bool { return stream.Silence() < lease })
 	s.pipe = pipeline.New(pipeline.Config{
 		Route: p.config.Route, Producer: s.producer, Start: stream.Start(), Window: p.config.Window,
 		Confirm: stream.Confirm, StayOnRejection: !p.config.ExitOnStop, OnRejection: p.rejection,
+		Known: p.unpublishable,
 	})
 	p.began(s)
 	defer p.ended(s)
-	return s.run(ctx, stop)
+	return true, s.run(ctx, stop)
 }
 
-// run joins the stream and the pipeline until both have ended.
-func (s *session) run(ctx context.Context, stop <-chan struct{}) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// open connects to PostgreSQL, unless stop is closed meanwhile.
+func (p *Publisher) open(ctx context.Context, stop <-chan struct{}) (*wal.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return wal.Open(ctx, p.walConfig())
+}
+
+// run joins the stream and the pipeline until both have ended. parent outlives
+// the session unless the whole process must end at once.
+func (s *session) run(parent context.Context, stop <-chan struct{}) error {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	defer s.closeProducer()
 
 	batches := make(chan *wal.Batch)
 	streamEnd, pipeEnd := make(chan error, 1), make(chan error, 1)
@@ -80,8 +94,10 @@ func (s *session) run(ctx context.Context, stop <-chan struct{}) error {
 			deadline = nil
 		case pipeErr = <-pipeEnd:
 			// Nothing more will be acknowledged: the last status update says
-			// how far we came.
+			// how far we came. What was not sent must not be sent once the slot
+			// is free for others, so the producer ends first.
 			pipeRunning = false
+			s.closeProducer(parent)
 			s.stream.Finish()
 		case err := <-streamEnd:
 			// Without the slot nothing may be sent: whoever reads it next
@@ -92,6 +108,7 @@ func (s *session) run(ctx context.Context, stop <-chan struct{}) error {
 				if errors.Is(pipeErr, context.Cause(ctx)) {
 					pipeErr = nil
 				}
+				s.closeProducer(parent)
 			}
 			return worse(pipeErr, err)
 		}
@@ -110,32 +127,27 @@ func worse(pipeErr, streamErr error) error {
 	return pipeErr
 }
 
-func (s *session) closeProducer() {
+// advanced says whether anything was confirmed in this session.
+func (s *session) advanced() bool { return s.stream.Confirmed() > s.stream.Start() }
+
+// fruitful says whether this session has sent anything, or lasts.
+func (s *session) fruitful() bool {
+	return s.pipe.Status().Sent > 0 || time.Since(s.began) > settled
+}
+
+func (s *session) closeProducer(ctx context.Context) {
 	go func() {
 		for range s.producer.Results() {
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	s.producer.Close(ctx)
 }
 
-// stopContext is done when stop is closed or parent is.
-func stopContext(parent context.Context, stop <-chan struct{}) context.Context {
-	ctx, cancel := context.WithCancel(parent)
-	go func() {
-		select {
-		case <-stop:
-		case <-parent.Done():
-		}
-		cancel()
-	}()
-	return ctx
-}
-
 func (p *Publisher) rejection(r *pipeline.RejectedError) {
 	if r == nil {
-		p.log.Info("the rejected record was accepted", zap.String("event", "rejection_cured"))
+		p.log.Info("Kafka has accepted what it rejected", zap.String("event", "rejection_cured"))
 		return
 	}
 	p.log.Error(r.Error(), zap.String("event", "rejected"),

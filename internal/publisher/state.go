@@ -25,31 +25,28 @@ type state struct {
 	since    time.Time
 	cause    error // why it is not streaming
 	session  *session
-	reported time.Time // when the cause was last logged
+	reported time.Time // when the log last had a line about it
 	sessions int       // begun so far
 	acked    int       // records acknowledged in sessions that ended
+	// fruitless counts the sessions in a row that ended soon and sent nothing.
+	fruitless int
+	// blocked is why the state was last Blocked, until a session has come
+	// further than that; nil otherwise.
+	blocked *Stall
 }
 
-// remindAfter is how long the same state and cause stay unmentioned in the log.
+// remindAfter is how long the same state stays unmentioned in the log.
 const remindAfter = 10 * time.Minute
+
+// maxFruitless is how many fruitless sessions the log tells of. The rest of
+// such a row, a session every few seconds, is one outage.
+const maxFruitless = 3
 
 // enter changes the state and logs the change: one line, however often the
 // same thing is tried.
 func (p *Publisher) enter(name State, cause error) {
 	p.mu.Lock()
-	changed := p.state.name != name || (cause == nil) != (p.state.cause == nil)
-	quiet := remindAfter
-	if name == Blocked {
-		quiet = decisionInterval / 2 // the operator reads it in any minute of the log
-	}
-	report := changed || time.Since(p.state.reported) > quiet
-	if changed {
-		p.state.since = time.Now()
-	}
-	if report {
-		p.state.reported = time.Now()
-	}
-	p.state.name, p.state.cause = name, cause
+	report := p.state.change(name, cause)
 	p.mu.Unlock()
 	if !report {
 		return
@@ -60,6 +57,7 @@ func (p *Publisher) enter(name State, cause error) {
 		p.log.Error("stopped until a human acts", event, zap.Error(cause))
 	case name == Standby:
 		p.log.Info("standing by", event, zap.String("reason", cause.Error()))
+	case name == Stopped && cause != nil: // reported by whoever called Run
 	case cause != nil:
 		p.log.Warn("not publishing", event, zap.Error(cause))
 	default:
@@ -67,27 +65,81 @@ func (p *Publisher) enter(name State, cause error) {
 	}
 }
 
-func (p *Publisher) current() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state.name
+// change changes the state and says whether the log should have a line.
+func (s *state) change(name State, cause error) bool {
+	now := time.Now()
+	changed := s.name != name
+	if changed {
+		s.since = now
+	}
+	quiet := remindAfter
+	switch name {
+	case Blocked:
+		if s.blocked != nil {
+			s.since = s.blocked.Since // it was no better in between
+		}
+		s.blocked = &Stall{Cause: cause.Error(), Since: s.since}
+		quiet = decisionInterval / 2 // the operator reads it in any minute of the log
+	case Standby:
+		s.blocked = nil
+	}
+	s.name, s.cause = name, cause
+	report := changed && s.worthALine(name) || now.Sub(s.reported) > quiet
+	if report {
+		s.reported = now
+	}
+	return report
+}
+
+// worthALine leaves the coming and going of fruitless sessions out of the log
+// after the first of them, at a point where the log says that it failed.
+func (s *state) worthALine(name State) bool {
+	switch name {
+	case Streaming:
+		return s.fruitless < maxFruitless
+	case Connecting:
+		return s.fruitless <= maxFruitless
+	}
+	return true
 }
 
 func (p *Publisher) began(s *session) {
 	p.mu.Lock()
 	p.state.session = s
 	p.state.sessions++
+	report := p.state.change(Streaming, nil)
 	p.mu.Unlock()
-	p.enter(Streaming, nil)
-	p.log.Info("resumed at the slot's position", zap.String("event", "resumed"), zap.Stringer("lsn", s.stream.Start()),
-		zap.String("system_id", s.stream.Identity().SystemID), zap.Int32("timeline", s.stream.Identity().Timeline))
+	if report {
+		p.announce(s)
+	}
 }
 
+// announce logs that a session publishes, once.
+func (p *Publisher) announce(s *session) {
+	s.announced.Do(func() {
+		p.log.Info("resumed at the slot's position", zap.String("event", "resumed"), zap.Stringer("lsn", s.stream.Start()),
+			zap.String("system_id", s.stream.Identity().SystemID), zap.Int32("timeline", s.stream.Identity().Timeline))
+	})
+}
+
+// ended takes over what a session leaves.
 func (p *Publisher) ended(s *session) {
+	pipe := s.pipe.Status()
+	fruitful := s.fruitful()
+	if fruitful {
+		p.announce(s)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state.acked += s.pipe.Status().Acked
+	p.state.acked += pipe.Acked
 	p.state.session = nil
+	p.state.fruitless++
+	if fruitful {
+		p.state.fruitless = 0
+	}
+	if s.advanced() {
+		p.state.blocked = nil
+	}
 }
 
 func (p *Publisher) draining() { p.enter(Draining, nil) }

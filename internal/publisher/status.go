@@ -35,6 +35,9 @@ type Status struct {
 type Stall struct {
 	Cause string    `json:"cause"`
 	Since time.Time `json:"since"`
+
+	// logged: the log has lines of its own about it.
+	logged bool
 }
 
 // InFlight is the window: from the oldest unacknowledged record to the newest
@@ -73,10 +76,13 @@ func (p *Publisher) Status() Status {
 		Sessions: state.sessions, Acked: state.acked,
 	}
 	if state.cause != nil {
-		status.Stall = &Stall{Cause: state.cause.Error(), Since: state.since}
+		status.Stall = &Stall{Cause: state.cause.Error(), Since: state.since, logged: true}
 	}
 	if s := state.session; s != nil {
 		s.describe(&status, p.config.WAL.WALSenderTimeout)
+		if blocked := state.blocked; status.Stall == nil && blocked != nil && !s.advanced() {
+			status.Stall = &Stall{Cause: "trying again after: " + blocked.Cause, Since: blocked.Since, logged: true}
+		}
 	}
 	status.Ready = status.ready()
 	return status
@@ -117,7 +123,7 @@ func (s *session) describe(status *Status, timeout time.Duration) {
 // is none.
 func (s *session) stall(pipe pipeline.Status, producer pipeline.ProducerStatus, timeout time.Duration) *Stall {
 	if pipe.Rejected != nil {
-		return &Stall{Cause: pipe.Rejected.Error(), Since: rejectedSince(pipe, producer)}
+		return &Stall{Cause: pipe.Rejected.Error(), Since: pipe.Rejected.Since, logged: true}
 	}
 	if cause := s.stream.Stall(); cause != nil {
 		return &Stall{Cause: cause.Cause, Since: cause.Since}
@@ -138,23 +144,14 @@ func (s *session) stall(pipe pipeline.Status, producer pipeline.ProducerStatus, 
 	return nil
 }
 
-func rejectedSince(pipe pipeline.Status, producer pipeline.ProducerStatus) time.Time {
-	r := pipe.Rejected.Rejection
-	for _, partition := range producer.Partitions {
-		if partition.Topic == r.Message.Record.Topic && partition.Partition == r.Partition {
-			return partition.StallSince
-		}
-	}
-	return time.Now()
-}
-
 // How often watch looks, and how often it sums up.
 const (
 	watchInterval   = time.Second
 	summaryInterval = time.Minute
 )
 
-// watch logs stalls when they begin and end, and a summary line a minute.
+// watch logs the stalls of a session when they begin and end, and a summary
+// line a minute.
 func (p *Publisher) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -166,9 +163,12 @@ func (p *Publisher) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		if s := p.fruitfulSession(); s != nil {
+			p.announce(s)
+		}
 		status := p.Status()
 		switch stall := status.Stall; {
-		case stall != nil && !stalled && status.Role == "active" && time.Since(stall.Since) >= watchInterval:
+		case stall != nil && !stalled && !stall.logged && time.Since(stall.Since) >= watchInterval:
 			stalled = true
 			p.log.Warn("stalled", zap.String("event", "stalled"), zap.String("cause", stall.Cause), zap.Time("since", stall.Since))
 		case stall == nil && stalled:
@@ -180,6 +180,16 @@ func (p *Publisher) watch(ctx context.Context) {
 			last, lastAcked = time.Now(), status.Acked
 		}
 	}
+}
+
+// fruitfulSession is the session that publishes, or nil.
+func (p *Publisher) fruitfulSession() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.state.session; s != nil && s.fruitful() {
+		return s
+	}
+	return nil
 }
 
 func summary(s Status, acked int, elapsed time.Duration) []zap.Field {

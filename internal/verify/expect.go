@@ -8,8 +8,8 @@ import (
 )
 
 // DefaultHeaders returns the headers of the default configuration, in order:
-// id, aggregateVersion, eventType; schemaVersion when the row has a column
-// schema_version; then the members of the JSON object in a column headers, in
+// id, aggregateVersion, eventType; schemaVersion when column schema_version
+// is not NULL; then the members of the JSON object in a column headers, in
 // the order in which PostgreSQL prints them. NULL and JSON null are null
 // headers, JSON strings are unquoted, other JSON values stay as printed.
 // Without Columns only the first three are known.
@@ -20,7 +20,7 @@ func DefaultHeaders(r Row) []Header {
 		Header{Key: "aggregateVersion", Value: column(r, "aggregate_version", strconv.FormatInt(r.Version, 10))},
 		Header{Key: "eventType", Value: column(r, "event_type", r.EventType)},
 	)
-	if v, ok := r.Columns["schema_version"]; ok {
+	if v := r.Columns["schema_version"]; v != nil {
 		headers = append(headers, Header{Key: "schemaVersion", Value: nullable(v)})
 	}
 	if v := r.Columns["headers"]; v != nil {

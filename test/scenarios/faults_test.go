@@ -2,19 +2,18 @@ package scenarios
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5"
-
 	"github.com/cdcpub/cdcpub/test/harness"
 )
 
-func TestCleanRestartsRepeatNothing(t *testing.T) { cleanRestarts(newStand(t, options{})) }
+func TestCleanRestartsRepeatNothing(t *testing.T) {
+	parallel(t)
+	cleanRestarts(newStand(t, options{}))
+}
 
 // cleanRestarts: SIGTERM delivers and confirms what is open, so that the next
 // start repeats nothing, ten times.
@@ -32,6 +31,7 @@ func cleanRestarts(s *stand) {
 }
 
 func TestSIGTERMInTheMiddleOfALargeTransaction(t *testing.T) {
+	parallel(t)
 	sigtermInTransaction(newStand(t, options{}))
 }
 
@@ -53,8 +53,7 @@ func sigtermInTransaction(s *stand) {
 }
 
 func TestKill9WhileTheBrokerStalls(t *testing.T) {
-	proxied := shared.Kafka(t, harness.KafkaOptions{ViaProxy: true})
-	killWhileStalled(newStand(t, options{kafka: proxied}), 20)
+	killWhileStalled(newStand(t, options{kafka: proxied(t)}), 20)
 }
 
 // killWhileStalled: the publisher dies at random moments while the broker does
@@ -83,7 +82,13 @@ func killWhileStalled(s *stand, times int) {
 }
 
 func TestWalsenderTerminated(t *testing.T) {
-	s := newStand(t, options{})
+	parallel(t)
+	walsenderTerminated(newStand(t, options{}))
+}
+
+// walsenderTerminated: the replication connection is ended on the server's
+// side, with rows on it.
+func walsenderTerminated(s *stand) {
 	p := s.run()
 	for range 5 {
 		s.load(50, 20)
@@ -96,6 +101,7 @@ func TestWalsenderTerminated(t *testing.T) {
 }
 
 func TestPostgreSQLKilledAndRestarted(t *testing.T) {
+	parallel(t)
 	s := newStand(t, options{postgres: harness.Postgres(t, "")})
 	p := s.run()
 	for range 3 {
@@ -112,6 +118,7 @@ func TestPostgreSQLKilledAndRestarted(t *testing.T) {
 }
 
 func TestBrokerRestarted(t *testing.T) {
+	parallel(t)
 	s := newStand(t, options{kafka: harness.Kafka(t, harness.KafkaOptions{})})
 	p := s.run()
 	for range 2 {
@@ -126,7 +133,7 @@ func TestBrokerRestarted(t *testing.T) {
 }
 
 func TestAnswersLostAfterAppend(t *testing.T) {
-	s := newStand(t, options{kafka: shared.Kafka(t, harness.KafkaOptions{ViaProxy: true})})
+	s := newStand(t, options{kafka: proxied(t)})
 	p := s.run()
 	s.load(50, 20)
 	s.delivered()
@@ -144,7 +151,10 @@ func TestAnswersLostAfterAppend(t *testing.T) {
 	}
 }
 
-func TestCleanRestartsUnderLoadRepeatNothing(t *testing.T) { restartsUnderLoad(newStand(t, options{})) }
+func TestCleanRestartsUnderLoadRepeatNothing(t *testing.T) {
+	parallel(t)
+	restartsUnderLoad(newStand(t, options{}))
+}
 
 // restartsUnderLoad: writers do not stop for our restarts, and a backlog of
 // small transactions lies behind the one at which we stop. What a clean
@@ -174,25 +184,8 @@ func restartsUnderLoad(s *stand) {
 	}
 }
 
-// writeUntil writes single-row transactions until ctx ends.
-func (s *stand) writeUntil(ctx context.Context) error {
-	conn, err := pgx.Connect(s.ctx, s.url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(s.ctx)
-	for i := 0; ctx.Err() == nil; i++ {
-		_, err := conn.Exec(s.ctx, `INSERT INTO outbox (aggregate_type, aggregate_id, aggregate_version, event_type)
-			VALUES ('order', $1, $2, 'T')`, fmt.Sprintf("w-%d", i%aggregates), i/aggregates)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func TestKeepalivesOverRowsInFlight(t *testing.T) {
-	keepalivesOverRowsInFlight(newStand(t, options{kafka: shared.Kafka(t, harness.KafkaOptions{ViaProxy: true})}))
+	keepalivesOverRowsInFlight(newStand(t, options{kafka: proxied(t)}))
 }
 
 // keepalivesOverRowsInFlight: while the broker does not answer, other writes
@@ -205,16 +198,8 @@ func keepalivesOverRowsInFlight(s *stand) {
 	proxy := s.kafka.Proxy(0)
 	proxy.Freeze()
 	s.load(20, 10)
-	s.exec("CREATE TABLE noise AS SELECT repeat('x', 1000) AS text FROM generate_series(1, 10000)")
-	var target pglogrepl.LSN
-	s.no(s.sql.QueryRow(s.ctx, "SELECT pg_current_wal_lsn()").Scan(&target))
-	s.until("a keepalive beyond our rows was received", func() bool {
-		var write pglogrepl.LSN
-		err := s.sql.QueryRow(s.ctx, `SELECT r.write_lsn FROM pg_stat_replication r
-			JOIN pg_replication_slots s ON s.active_pid = r.pid WHERE s.slot_name = $1`, s.slot).Scan(&write)
-		return err == nil && write >= target
-	})
-	s.sampler.take(s.ctx, s)
+	s.keepaliveBeyond()
+	s.no(s.sampler.take(s.ctx, s, s.sql))
 	s.no(p.Kill9())
 	proxy.Cut()
 	s.no(proxy.Restore())
@@ -226,7 +211,7 @@ func keepalivesOverRowsInFlight(s *stand) {
 }
 
 func TestBrokerCutOffUnderLoad(t *testing.T) {
-	brokerCutOff(newStand(t, options{kafka: shared.Kafka(t, harness.KafkaOptions{ViaProxy: true})}))
+	brokerCutOff(newStand(t, options{kafka: proxied(t)}))
 }
 
 // brokerCutOff: the connection to the broker is lost with requests on it, and

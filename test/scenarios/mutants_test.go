@@ -126,11 +126,13 @@ func TestMutantsAreCaught(t *testing.T) {
 }
 
 func (m *mutant) try(t *testing.T) {
-	binary := harness.Build(t, harness.BuildOptions{Overlay: m.overlay(t)})
-	o := options{binary: binary, topic: m.topic, sections: m.sections, patience: 15 * time.Second}
+	o := options{topic: m.topic, sections: m.sections, patience: 15 * time.Second}
 	if m.proxied {
-		o.kafka = shared.Kafka(t, harness.KafkaOptions{ViaProxy: true})
+		o.kafka = proxied(t)
+	} else {
+		parallel(t)
 	}
+	o.binary = harness.Build(t, harness.BuildOptions{Overlay: m.overlay(t)})
 	var s *stand
 	complaints := try(t, func(tb testing.TB) {
 		s = newStand(tb, o)

@@ -2,7 +2,10 @@ package scenarios
 
 import "testing"
 
-func TestInterleavedAndSwappedCommits(t *testing.T) { swappedCommits(newStand(t, options{})) }
+func TestInterleavedAndSwappedCommits(t *testing.T) {
+	parallel(t)
+	swappedCommits(newStand(t, options{}))
+}
 
 // swappedCommits: the transaction that wrote first commits last. Commit order
 // decides, not row order.
@@ -34,6 +37,7 @@ func swappedCommits(s *stand) {
 }
 
 func TestThousandRowsInOneTransactionAndThousandTransactions(t *testing.T) {
+	parallel(t)
 	s := newStand(t, options{})
 	p := s.run()
 	s.load(1, 1000)
@@ -44,7 +48,11 @@ func TestThousandRowsInOneTransactionAndThousandTransactions(t *testing.T) {
 }
 
 func TestSavepointRollbackPublishesOnlyWhatWasKept(t *testing.T) {
-	s := newStand(t, options{})
+	parallel(t)
+	savepointRollback(newStand(t, options{}))
+}
+
+func savepointRollback(s *stand) {
 	p := s.run()
 	for i := range 20 {
 		s.exec("BEGIN")
@@ -58,6 +66,6 @@ func TestSavepointRollbackPublishesOnlyWhatWasKept(t *testing.T) {
 	s.delivered()
 	s.stop(p)
 	if report := s.check(nil); report.Events != 40 {
-		t.Errorf("%d events, want 40", report.Events)
+		s.t.Errorf("%d events, want 40", report.Events)
 	}
 }

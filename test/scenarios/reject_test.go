@@ -24,6 +24,7 @@ var (
 func TestRejectedRecordHoldsBackWhatIsBehindIt(t *testing.T) {
 	for name, at := range map[string][]int{"first": {0}, "middle": {10}, "last": {19}, "two adjacent": {9, 10}} {
 		t.Run(name, func(t *testing.T) {
+			parallel(t)
 			rejected(newStand(t, options{topic: rejectingTopic, sections: rejectingSections}), at)
 		})
 	}
@@ -66,6 +67,7 @@ func rejected(s *stand, at []int) {
 }
 
 func TestOnStopExitEndsAtARejection(t *testing.T) {
+	parallel(t)
 	sections := map[string]string{"kafka": rejectingSections["kafka"], "": "on_stop: exit\n"}
 	s := newStand(t, options{topic: rejectingTopic, sections: sections})
 	p := s.run()
@@ -78,7 +80,10 @@ func TestOnStopExitEndsAtARejection(t *testing.T) {
 
 func TestRecordSizesAroundTheLimit(t *testing.T) {
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
-		t.Run(codec, func(t *testing.T) { sizesAroundTheLimit(t, codec) })
+		t.Run(codec, func(t *testing.T) {
+			parallel(t)
+			sizesAroundTheLimit(t, codec)
+		})
 	}
 }
 
@@ -117,6 +122,9 @@ func sizesAroundTheLimit(t *testing.T, codec string) {
 // unhex is what a bytea payload, which the oracle shows as hex text, must be in
 // Kafka.
 func unhex(r verify.Row) []byte {
+	if r.Payload == nil {
+		return nil
+	}
 	value, err := hex.DecodeString(strings.TrimPrefix(string(r.Payload), `\x`))
 	if err != nil {
 		return r.Payload

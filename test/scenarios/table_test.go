@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"time"
 
 	"github.com/cdcpub/cdcpub/internal/verify"
 )
@@ -16,14 +17,14 @@ var verdicts struct {
 	rows []string
 }
 
-func record(name string, r verify.Report) {
+func record(name string, took time.Duration, r verify.Report) {
 	verdict := "ok"
 	if !r.OK() {
 		verdict = "VIOLATED"
 	}
 	verdicts.Lock()
 	defer verdicts.Unlock()
-	verdicts.rows = append(verdicts.rows, fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d", strings.TrimPrefix(name, "Test"), verdict,
+	verdicts.rows = append(verdicts.rows, fmt.Sprintf("%s\t%s\t%.1f\t%d\t%d\t%d\t%d\t%d\t%d\t%d", strings.TrimPrefix(name, "Test"), verdict, took.Seconds(),
 		r.Events, r.Lost, r.OutOfOrder, r.Repeated, r.Altered, r.EarlyConfirmed, r.ConfirmedSamples))
 }
 
@@ -35,7 +36,7 @@ func printVerdicts() {
 		return
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "scenario\tverdict\tevents\tlost\tout of order\trepeated\taltered\tconfirmed early\tsamples")
+	fmt.Fprintln(w, "scenario\tverdict\tseconds\tevents\tlost\tout of order\trepeated\taltered\tconfirmed early\tsamples")
 	for _, row := range verdicts.rows {
 		fmt.Fprintln(w, row)
 	}
