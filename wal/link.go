@@ -157,6 +157,9 @@ func (l *link) renew(at time.Time) {
 	}
 }
 
+// expire ends the lease for good: whoever holds the slot now, it is not us.
+func (l *link) expire() { l.heard.Store(int64(-365 * 24 * time.Hour)) }
+
 // silence is how long nothing has been heard. Safe from any goroutine.
 func (l *link) silence() time.Duration { return time.Since(l.heardAt()) }
 

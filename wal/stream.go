@@ -144,6 +144,9 @@ func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 		err := s.offer(ctx, out)
 		inOrder, reason = err == nil, errors.Join(reason, err)
 	}
+	if !inOrder {
+		s.link.expire() // before anything that takes time
+	}
 	close(out)
 	if inOrder {
 		return s.leave(ctx, reason)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/cdcpub/cdcpub/internal/config"
 	"github.com/cdcpub/cdcpub/internal/provision"
@@ -43,9 +45,18 @@ func create(ctx context.Context, p *process, c *config.Config, timeout time.Dura
 		return err
 	}
 	defer closeConn(conn)
-	return provision.Run(ctx, conn, plan(c, timeout), func(step provision.Step) {
+	err = provision.Run(ctx, conn, plan(c, timeout), func(step provision.Step) {
 		fmt.Fprintf(p.stdout, "%-40s %s\n", step.Object, step.Done)
 	})
+	var refused *pgconn.PgError
+	var unusable *provision.UnusableSlotError
+	switch {
+	case errors.As(err, &unusable):
+		return &exitError{code: exitRefused, err: err}
+	case errors.As(err, &refused) && refused.Code == "42501": // insufficient_privilege
+		return &exitError{code: exitRefused, err: fmt.Errorf("%w; init needs the rights of the tables' owner and REPLICATION, the service itself only the latter: CDCPUB_POSTGRES_URL=postgres://owner@... cdcpub init", err)}
+	}
+	return err
 }
 
 // closeConn also waits until a statement that was given up has been cancelled

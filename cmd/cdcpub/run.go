@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -68,23 +69,31 @@ func (s *service) run(ctx context.Context, p *process, c *config.Config, log *za
 	return &exitError{code: exitFailure, err: err, silent: true}
 }
 
+// signalEcho is how long the same wish may be repeated: wrappers such as
+// coreutils' timeout signal both the process and its group.
+const signalEcho = 500 * time.Millisecond
+
 var errSecondSignal = errors.New("a second signal ended cdcpub before everything was delivered; what is unconfirmed will be sent again")
 
 // stopOn returns a channel that the first signal closes.
 func (s *service) stopOn(ctx context.Context, signals <-chan os.Signal, cancel context.CancelCauseFunc, log *zap.Logger) <-chan struct{} {
 	stop := make(chan struct{})
 	go func() {
-		select {
-		case received := <-signals:
-			log.Info("stopping; a second signal ends at once", zap.String("event", "signal"), zap.Stringer("signal", received))
-			close(stop)
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-signals:
-			cancel(errSecondSignal)
-		case <-ctx.Done():
+		var first time.Time
+		for {
+			select {
+			case received := <-signals:
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					log.Info("stopping; a second signal ends at once", zap.String("event", "signal"), zap.Stringer("signal", received))
+					close(stop)
+				case time.Since(first) > signalEcho:
+					cancel(errSecondSignal)
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return stop

@@ -114,6 +114,12 @@ func (p *Producer) lookedUp(r controlled, now time.Time) {
 	p.lookingUp = false
 	p.probeAt = now.Add(p.config.TopicCheckInterval)
 	p.connected = r.err == nil
+	switch {
+	case p.connected:
+		p.disconnectedSince = time.Time{}
+	case p.disconnectedSince.IsZero():
+		p.disconnectedSince = now
+	}
 	p.report.reach(r.err)
 	if r.err != nil {
 		p.lookupAttempts++

@@ -72,6 +72,8 @@ type loop struct {
 	lookupAttempts int
 	probeAt        time.Time
 	connected      bool
+	// disconnectedSince is zero while connected.
+	disconnectedSince time.Time
 
 	// outcomes wait for the reader of Results.
 	outcomes []pipeline.Result
@@ -119,6 +121,8 @@ func newProducer(c *Client, session uint64, lease func() bool, log *zap.Logger) 
 			links:   make(map[int32]*link),
 			brokers: make(map[int32]string),
 			topics:  make(map[string]*topic),
+
+			disconnectedSince: time.Now(),
 		},
 	}
 	p.ctx, p.abort = context.WithCancel(context.Background())

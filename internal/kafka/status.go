@@ -11,7 +11,7 @@ const leaseStall = "lease: not heard from PostgreSQL for too long, so nothing ma
 
 // snapshot is the answer to Status.
 func (p *Producer) snapshot() pipeline.ProducerStatus {
-	s := pipeline.ProducerStatus{Connected: p.connected}
+	s := pipeline.ProducerStatus{Connected: p.connected, DisconnectedSince: p.disconnectedSince}
 	for _, t := range p.topics {
 		if t.pending.len() > 0 {
 			s.Partitions = append(s.Partitions, p.describe(t.name, -1, &t.pending, t.stall, t.stallSince))

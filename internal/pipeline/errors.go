@@ -25,6 +25,27 @@ func (e *UnpublishableError) Error() string {
 
 func (e *UnpublishableError) Unwrap() error { return e.Cause }
 
+// ImpossibleError is a sequence of events or acknowledgements that cannot be:
+// a defect, not a condition of the world. Going on could confirm too much, and
+// a new session would send the same again.
+type ImpossibleError struct{ Cause error }
+
+func (e *ImpossibleError) Error() string {
+	return fmt.Sprintf("this cannot be, and cdcpub stops before it does harm: %v; nothing was confirmed because of it; please report it as a defect with the log", e.Cause)
+}
+
+func (e *ImpossibleError) Unwrap() error { return e.Cause }
+
+// Stopped says that a new session does not cure it.
+func (e *ImpossibleError) Stopped() bool { return true }
+
+func impossible(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ImpossibleError{err}
+}
+
 // RejectedError is a record that Kafka will not take. Nothing behind it in its
 // partition was sent.
 type RejectedError struct {

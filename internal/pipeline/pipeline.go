@@ -160,12 +160,12 @@ func (p *Pipeline) event(e *wal.Event) (bool, error) {
 			return false, known
 		}
 		p.position, p.commit = Position{CommitLSN: e.LSN}, e.CommitTime
-		return true, p.tracker.Begin()
+		return true, impossible(p.tracker.Begin())
 	case wal.Insert:
 		return p.row(e)
 	case wal.Commit:
 		p.counts.transactions++
-		return true, p.tracker.Commit(e.LSN)
+		return true, impossible(p.tracker.Commit(e.LSN))
 	case wal.Keepalive:
 		p.tracker.Keepalive(e.LSN)
 		return true, nil
@@ -217,7 +217,7 @@ func (p *Pipeline) outcome(result Result) error {
 	}
 	for _, seq := range result.Acked {
 		if err := p.tracker.Acked(seq); err != nil {
-			return err
+			return impossible(err)
 		}
 		p.accepted(seq)
 	}

@@ -75,9 +75,12 @@ type Rejection struct {
 
 // ProducerStatus is a snapshot of what is outstanding.
 type ProducerStatus struct {
-	// Connected is true when the cluster's metadata could be read last time.
-	Connected  bool
-	Partitions []PartitionStatus
+	// Connected is true when the cluster answered last time.
+	Connected bool
+	// DisconnectedSince is when it stopped to, or when the session began;
+	// zero while it is connected.
+	DisconnectedSince time.Time
+	Partitions        []PartitionStatus
 }
 
 // PartitionStatus describes one partition with something outstanding.

@@ -32,6 +32,14 @@ func (t Table) String() string { return t.Schema + "." + t.Name }
 
 func (t Table) quoted() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
 
+// UnusableSlotError says that the slot exists and cannot be read by cdcpub: it
+// is lost, has another plugin or database, or is two-phase.
+type UnusableSlotError struct{ Slot string }
+
+func (e *UnusableSlotError) Error() string {
+	return fmt.Sprintf("slot %s exists but cannot be used: it is lost, belongs to another database, is two-phase or has another plugin than pgoutput (look: SELECT * FROM pg_replication_slots WHERE slot_name = '%s'); if nobody needs it, SELECT pg_drop_replication_slot('%s') and run init again; what it should have held must be published by other means", e.Slot, e.Slot, e.Slot)
+}
+
 // Step is one thing that was looked at.
 type Step struct {
 	Object string // "table public.outbox"
@@ -115,11 +123,15 @@ func (p *Plan) publish(ctx context.Context, conn *pgx.Conn, table Table, report 
 
 func (p *Plan) slot(ctx context.Context, conn *pgx.Conn, report func(Step)) error {
 	object := "slot " + p.Slot
-	var creating bool
-	err := conn.QueryRow(ctx, "SELECT slot_type = 'logical' AND active AND confirmed_flush_lsn IS NULL FROM pg_replication_slots WHERE slot_name = $1", p.Slot).Scan(&creating)
+	var creating, unusable bool
+	err := conn.QueryRow(ctx, `SELECT slot_type = 'logical' AND active AND confirmed_flush_lsn IS NULL,
+		plugin IS DISTINCT FROM 'pgoutput' OR database <> current_database() OR two_phase OR wal_status = 'lost' OR restart_lsn IS NULL
+		FROM pg_replication_slots WHERE slot_name = $1`, p.Slot).Scan(&creating, &unusable)
 	switch {
 	case err == nil && creating:
 		return fmt.Errorf("%s: another session is creating it at this moment; try again when it has finished", object)
+	case err == nil && unusable:
+		return &UnusableSlotError{Slot: p.Slot}
 	case err == nil:
 		report(Step{object, "exists"})
 		return nil

@@ -32,7 +32,7 @@ func classify(err error) verdict {
 		switch stop.Reason {
 		// What the slot should have held is gone, or is another server's:
 		// starting again without a decision would hide a gap.
-		case wal.SlotLost, wal.SlotAhead, wal.ServerChanged, wal.PublicationChanged:
+		case wal.SlotLost, wal.SlotAhead, wal.ServerChanged, wal.PublicationChanged, wal.PublicationTooNew:
 			return decision
 		}
 		// Something is missing or misconfigured; nothing was lost yet.

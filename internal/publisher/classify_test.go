@@ -39,7 +39,7 @@ var meanings = []struct {
 	{stopFor(wal.SlotMissing), refused},
 	{stopFor(wal.SlotUnusable), refused},
 	{stopFor(wal.PublicationMissing), refused},
-	{stopFor(wal.PublicationTooNew), refused},
+	{stopFor(wal.PublicationTooNew), decision},
 	{stopFor(wal.PublicationUnusable), refused},
 	{stopFor(wal.TableUnusable), refused},
 	{stopFor(wal.AccessDenied), refused},

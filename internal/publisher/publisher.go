@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func (p *Publisher) sessions(ctx context.Context, stop <-chan struct{}) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case isClosed(stop) && !opened:
-			return nil // nothing was open, so nothing is left behind
+			return p.abandoned()
 		case isClosed(stop):
 			return final(err)
 		}
@@ -104,11 +105,26 @@ func (p *Publisher) sessions(ctx context.Context, stop <-chan struct{}) error {
 		select {
 		case <-time.After(pause):
 		case <-stop:
-			return nil
+			return p.abandoned()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// abandoned is how Run ends when it is stopped between two sessions. A standby
+// leaves nothing behind. Otherwise nobody can say that everything is delivered.
+func (p *Publisher) abandoned() error {
+	p.mu.Lock()
+	name, cause := p.state.name, p.state.cause
+	p.mu.Unlock()
+	switch {
+	case name == Standby, cause == nil: // or nothing was begun
+		return nil
+	case name == Blocked:
+		return final(cause)
+	}
+	return fmt.Errorf("stopped while not publishing; rows that wait in the slot are sent after the next start: %w", cause)
 }
 
 // next decides what follows the end of a session: a pause, or the end of Run.

@@ -21,7 +21,7 @@ const answerLimit = 3 * time.Second
 
 // errShutdownTimeout cancels a session whose open transaction or queue did not
 // end in time. What is unconfirmed is sent again after the next start.
-var errShutdownTimeout = errors.New("shutdown_timeout passed before everything was delivered")
+var errShutdownTimeout = errors.New("shutdown_timeout passed before everything was delivered; what is unconfirmed is sent again after the next start")
 
 // session is one life of the replication connection. run owns it.
 type session struct {

@@ -3,6 +3,7 @@ package publisher
 import (
 	"time"
 
+	"github.com/jackc/pglogrepl"
 	"go.uber.org/zap"
 )
 
@@ -21,13 +22,14 @@ const (
 
 // state is what Status is made of. Guarded by Publisher.mu.
 type state struct {
-	name     State
-	since    time.Time
-	cause    error // why it is not streaming
-	session  *session
-	reported time.Time // when the log last had a line about it
-	sessions int       // begun so far
-	acked    int       // records acknowledged in sessions that ended
+	name      State
+	since     time.Time
+	cause     error // why it is not streaming
+	session   *session
+	reported  time.Time     // when the log last had a line about it
+	sessions  int           // begun so far
+	confirmed pglogrepl.LSN // of the last session that ended
+	acked     int           // records acknowledged in sessions that ended
 	// fruitless counts the sessions in a row that ended soon and sent nothing.
 	fruitless int
 	// blocked is why the state was last Blocked, until a session has come
@@ -132,6 +134,7 @@ func (p *Publisher) ended(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state.acked += pipe.Acked
+	p.state.confirmed = s.stream.Confirmed()
 	p.state.session = nil
 	p.state.fruitless++
 	if fruitful {

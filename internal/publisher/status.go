@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,6 +36,9 @@ type Status struct {
 type Stall struct {
 	Cause string    `json:"cause"`
 	Since time.Time `json:"since"`
+	// Topic and Partition name the place, where the cause has one.
+	Topic     string `json:"topic,omitempty"`
+	Partition *int32 `json:"partition,omitempty"`
 
 	// logged: the log has lines of its own about it.
 	logged bool
@@ -74,6 +78,9 @@ func (p *Publisher) Status() Status {
 		State: state.name, Since: state.since, Role: "standby",
 		Slot: p.config.WAL.Slot, Publication: p.config.WAL.Publication,
 		Sessions: state.sessions, Acked: state.acked,
+	}
+	if state.confirmed != 0 {
+		status.ConfirmedLSN = state.confirmed.String()
 	}
 	if state.cause != nil {
 		status.Stall = &Stall{Cause: state.cause.Error(), Since: state.since, logged: true}
@@ -139,14 +146,30 @@ func (s *session) stall(pipe pipeline.Status, producer pipeline.ProducerStatus, 
 		}
 	}
 	if oldest != nil {
-		return &Stall{Cause: fmt.Sprintf("topic %s partition %d: %s", oldest.Topic, oldest.Partition, oldest.Stall), Since: oldest.StallSince}
+		return partitionStall(oldest)
+	}
+	if !producer.Connected {
+		return &Stall{Cause: "Kafka has not answered; see kafka.brokers", Since: producer.DisconnectedSince}
 	}
 	return nil
 }
 
-// How often watch looks, and how often it sums up.
+// partitionStall tells what the head of a partition waits for. While the
+// topic's metadata is missing nobody knows the partition.
+func partitionStall(p *pipeline.PartitionStatus) *Stall {
+	stall := &Stall{Cause: fmt.Sprintf("topic %s: %s", p.Topic, p.Stall), Since: p.StallSince, Topic: p.Topic}
+	if p.Partition >= 0 {
+		stall.Cause = fmt.Sprintf("topic %s partition %d: %s", p.Topic, p.Partition, p.Stall)
+		stall.Partition = &p.Partition
+	}
+	return stall
+}
+
+// How often watch looks, how long a stall must last to be worth a line, and how
+// often watch sums up.
 const (
 	watchInterval   = time.Second
+	worthALine      = 2 * time.Second
 	summaryInterval = time.Minute
 )
 
@@ -168,9 +191,9 @@ func (p *Publisher) watch(ctx context.Context) {
 		}
 		status := p.Status()
 		switch stall := status.Stall; {
-		case stall != nil && !stalled && !stall.logged && time.Since(stall.Since) >= watchInterval:
+		case stall != nil && !stalled && !stall.logged && time.Since(stall.Since) >= worthALine:
 			stalled = true
-			p.log.Warn("stalled", zap.String("event", "stalled"), zap.String("cause", stall.Cause), zap.Time("since", stall.Since))
+			p.log.Warn("stalled", stall.fields()...)
 		case stall == nil && stalled:
 			stalled = false
 			p.log.Info("publishing again", zap.String("event", "recovered"))
@@ -180,6 +203,17 @@ func (p *Publisher) watch(ctx context.Context) {
 			last, lastAcked = time.Now(), status.Acked
 		}
 	}
+}
+
+func (s *Stall) fields() []zap.Field {
+	fields := []zap.Field{zap.String("event", "stalled"), zap.String("cause", s.Cause), zap.Time("since", s.Since)}
+	if s.Topic != "" {
+		fields = append(fields, zap.String("topic", s.Topic))
+	}
+	if s.Partition != nil {
+		fields = append(fields, zap.Int32("partition", *s.Partition))
+	}
+	return fields
 }
 
 // fruitfulSession is the session that publishes, or nil.
@@ -195,7 +229,7 @@ func (p *Publisher) fruitfulSession() *session {
 func summary(s Status, acked int, elapsed time.Duration) []zap.Field {
 	fields := []zap.Field{
 		zap.String("event", "summary"), zap.String("state", string(s.State)), zap.String("lsn", s.ConfirmedLSN),
-		zap.Int("acknowledged", acked), zap.Float64("events_per_second", float64(acked)/elapsed.Seconds()),
+		zap.Int("acknowledged", acked), zap.Float64("events_per_second", math.Round(10*float64(acked)/elapsed.Seconds())/10),
 		zap.Int("in_flight", s.InFlight.Records),
 	}
 	if s.Stall != nil {
