@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: help test prerequisites check unit mutants fuzz build demo
+.PHONY: help test prerequisites check unit mutants fuzz bench build demo
 
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,11 @@ mutants: ## Every mutant against its scenario.
 fuzz: ## Every fuzzer for FUZZTIME (30s).
 	@sh test/fuzz.sh $(FUZZTIME)
 
+bench: ## A backlog, drained by cdcpub and by pg_recvlogical, three times in turn.
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./test/bench
+
 build: ## A release binary in bin/.
 	CGO_ENABLED=0 $(GO) build -tags release -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/cdcpub ./cmd/cdcpub
 
-demo: ## What the README shows first.
+demo: ## A hundred events through a real PostgreSQL and a broker in the process.
 	$(GO) run ./cmd/cdcpub demo --events 100

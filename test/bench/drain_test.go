@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	rounds    = 1
+	rounds    = 3
 	partition = 12
 )
 
