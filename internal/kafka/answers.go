@@ -27,6 +27,9 @@ func (p *Producer) answered(answers []produced, now time.Time) {
 		if a.broken {
 			p.cut(a.job.link)
 		}
+		if a.response != nil && !p.connected {
+			p.reach(nil, now)
+		}
 		for _, part := range a.job.parts {
 			if p.dead {
 				break

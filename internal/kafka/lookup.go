@@ -113,14 +113,7 @@ func (p *Producer) identified(r controlled, now time.Time) {
 func (p *Producer) lookedUp(r controlled, now time.Time) {
 	p.lookingUp = false
 	p.probeAt = now.Add(p.config.TopicCheckInterval)
-	p.connected = r.err == nil
-	switch {
-	case p.connected:
-		p.disconnectedSince = time.Time{}
-	case p.disconnectedSince.IsZero():
-		p.disconnectedSince = now
-	}
-	p.report.reach(r.err)
+	p.reach(r.err, now)
 	if r.err != nil {
 		p.lookupAttempts++
 		p.lookupAt = now.Add(p.policy.backoff(p.lookupAttempts, p.policy.backoffMax))
@@ -150,6 +143,18 @@ func (p *Producer) lookedUp(r controlled, now time.Time) {
 	for _, t := range r.job.lookup {
 		p.learn(t, found[t.name], now)
 	}
+}
+
+// reach notes whether a broker has answered.
+func (p *Producer) reach(err error, now time.Time) {
+	p.connected = err == nil
+	switch {
+	case p.connected:
+		p.disconnectedSince = time.Time{}
+	case p.disconnectedSince.IsZero():
+		p.disconnectedSince = now
+	}
+	p.report.reach(err)
 }
 
 // learn takes the metadata of one topic.
