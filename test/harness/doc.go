@@ -7,7 +7,8 @@
 //   - StartProcess runs a cdcpub that the test can signal, freeze and kill.
 //   - Proxy stands between a client and a server and cuts, freezes or delays.
 //   - ReadAll, Follow and Consumer tell what is in a topic; Oracle tells what
-//     PostgreSQL committed, by another slot and another decoder than ours.
+//     PostgreSQL committed, by another slot and another decoder than ours. They
+//     are those of package witness, bound to the life of a test.
 //
 // No test is skipped because something is missing: it fails with the command
 // that installs it. Nothing outlives the test binary, even if it is killed.

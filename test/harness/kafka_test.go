@@ -91,6 +91,20 @@ func TestReadAllPassesOverControlRecordsAndReadsAbortedTransactions(t *testing.T
 	}
 }
 
+func TestFollowEndsAtTheRecordThatItsCallerRefuses(t *testing.T) {
+	cluster := shared.Kafka(t, harness.KafkaOptions{})
+	topic := harness.Topic(t, cluster, 1, nil)
+	produce(t, client(t, cluster.Brokers()), topic, 0, "one", "two", "three")
+	var records []verify.Record
+	must(t, harness.Follow(limit(t), cluster.Brokers(), []string{topic}, func(r verify.Record) bool {
+		records = append(records, r)
+		return string(r.Value) != "two"
+	}))
+	if got := values(records, 0); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("followed %q, want one and two", got)
+	}
+}
+
 func TestConsumerSeesWhatComesLaterAndInNewPartitions(t *testing.T) {
 	cluster := shared.Kafka(t, harness.KafkaOptions{})
 	topic := harness.Topic(t, cluster, 1, nil)
