@@ -75,7 +75,8 @@ func (f *fakeProducer) outstanding() (records, bytes int) {
 		tail++
 	}
 	for i := tail; i < len(f.sent); i++ {
-		bytes += footprint(&f.sent[i].Record)
+		r := &f.sent[i].Record
+		bytes += footprint(r, wal.Row{Values: [][]byte{r.EventID, r.Key, r.Value}}) // as route takes them
 	}
 	return len(f.sent) - tail, bytes
 }

@@ -181,7 +181,7 @@ func (p *Pipeline) row(e *wal.Event) (bool, error) {
 		}
 		p.pending = &record
 	}
-	size := footprint(p.pending)
+	size := footprint(p.pending, e.Row)
 	if p.tracker.Full(size) {
 		return false, nil
 	}
@@ -196,15 +196,19 @@ func (p *Pipeline) row(e *wal.Event) (bool, error) {
 	return true, nil
 }
 
-// footprint is what a record costs in memory until it is acknowledged: the
-// row's own bytes, their encoding and the request that carries it, and the
-// bookkeeping.
-func footprint(r *router.Record) int {
+// footprint is what a record costs in memory until it is acknowledged: the row,
+// all columns of which share one allocation, the record's encoding and the
+// request that carries it, and the bookkeeping.
+func footprint(r *router.Record, row wal.Row) int {
 	size := len(r.Key) + len(r.Value)
 	for _, h := range r.Headers {
 		size += len(h.Key) + len(h.Value)
 	}
-	return 3*size + 256 + 48*len(r.Headers)
+	size *= 2
+	for _, value := range row.Values {
+		size += len(value)
+	}
+	return size + 256 + 48*len(r.Headers)
 }
 
 func (p *Pipeline) outcome(result Result) error {

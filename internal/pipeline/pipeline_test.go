@@ -125,6 +125,32 @@ func TestRecordLargerThanTheWindowPassesAlone(t *testing.T) {
 	})
 }
 
+// A column that no record carries is in memory with the row all the same.
+func TestColumnsThatAreNotPublishedCountForTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, checkpoint.Limits{Records: 10, Bytes: 10_000}, nil)
+		var h history
+		h.begin()
+		for range 3 {
+			h.row("a", 10)
+		}
+		h.commit()
+		batch := h.batch()
+		for i := range batch.Events {
+			if e := &batch.Events[i]; e.Kind == wal.Insert {
+				e.Row.Values = append(e.Row.Values, make([]byte, 6000))
+			}
+		}
+		r.take(batch)
+		for sent := 1; sent <= 3; sent++ {
+			if len(r.producer.sent) != sent {
+				t.Fatalf("%d records sent, want %d", len(r.producer.sent), sent)
+			}
+			r.ackAll()
+		}
+	})
+}
+
 func TestUnpublishableRow(t *testing.T) {
 	var before pglogrepl.LSN
 	blocked := func() *wal.Batch {
