@@ -70,6 +70,16 @@ func checkTopicParts(parts []topicPart) error {
 	return nil
 }
 
+// CheckTopicName says why no topic can have this name, or nil: Kafka wants 1 to
+// 249 characters of [a-zA-Z0-9._-], neither "." nor "..". Long names are cut in
+// the error.
+func CheckTopicName(name string) error {
+	if problem := topicNameProblem(name); problem != "" {
+		return fmt.Errorf("topic name %.40q %s", name, problem)
+	}
+	return nil
+}
+
 // topicNameProblem says what makes a name illegal in Kafka, or "" when it is
 // legal (org.apache.kafka.common.internals.Topic: 1 to 249 characters of
 // [a-zA-Z0-9._-], neither "." nor "..").

@@ -81,3 +81,16 @@ func TestLaterFaultsNameTheTopic(t *testing.T) {
 		t.Errorf("topic is %q", e.Topic)
 	}
 }
+
+func TestCheckTopicName(t *testing.T) {
+	for _, legal := range []string{"a", "orders", "outbox.event.Order_1-x", strings.Repeat("x", 249), "..."} {
+		if err := router.CheckTopicName(legal); err != nil {
+			t.Errorf("%q: %v", legal, err)
+		}
+	}
+	for _, illegal := range []string{"", ".", "..", "Order Created", "größe", strings.Repeat("x", 250)} {
+		if err := router.CheckTopicName(illegal); err == nil || len(err.Error()) > 200 {
+			t.Errorf("%.40q: %v", illegal, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/cdcpub/cdcpub/internal/pipeline"
+	"github.com/cdcpub/cdcpub/router"
 )
 
 // accept queues messages by topic and partition.
@@ -24,7 +25,7 @@ func (p *Producer) accept(messages []pipeline.Message, now time.Time) {
 		e := entry{message: messages[i], queued: now, size: recordSize(record)}
 		if t.partitions == nil {
 			t.pending.push(e)
-			if err := legalTopic(t.name); err != nil && t.illegal == nil {
+			if err := router.CheckTopicName(t.name); err != nil && t.illegal == nil {
 				p.rejectTopic(t, err, now)
 			}
 			continue

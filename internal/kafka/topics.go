@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -38,30 +37,6 @@ type topic struct {
 
 // lookupPause keeps the lookups of a topic apart, however often it fails.
 const lookupPause = 20 * time.Millisecond
-
-// maxTopicName is the longest legal name of a topic.
-const maxTopicName = 249
-
-// legalTopic says why no topic can have this name
-// (org.apache.kafka.common.internals.Topic.validate), or nil.
-func legalTopic(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("the topic name is empty")
-	case name == "." || name == "..":
-		return fmt.Errorf("topic name %q is reserved", name)
-	case len(name) > maxTopicName:
-		return fmt.Errorf("topic name %.40q... has %d characters, more than %d", name, len(name), maxTopicName)
-	}
-	for _, c := range []byte(name) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return fmt.Errorf("topic name %q has characters other than letters, digits, '.', '_' and '-'", name)
-		}
-	}
-	return nil
-}
 
 // newTopic is a topic that nothing is known of yet.
 func newTopic(name string) *topic { return &topic{name: name, wanted: 1} }

@@ -140,9 +140,6 @@ func (p *Process) Freeze() error { return p.Signal(syscall.SIGSTOP) }
 // Thaw lets a frozen process go on.
 func (p *Process) Thaw() error { return p.Signal(syscall.SIGCONT) }
 
-// Exited is closed when the process has ended.
-func (p *Process) Exited() <-chan struct{} { return p.child.Exited() }
-
 // Wait waits for the end and returns the exit code; -1 means that a signal
 // ended it. An error means only that ctx ended first.
 func (p *Process) Wait(ctx context.Context) (code int, err error) {
