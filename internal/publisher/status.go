@@ -95,6 +95,10 @@ func (p *Publisher) Status() Status {
 	return status
 }
 
+// connectGrace is how long Kafka may take to answer at first before that is a
+// stall.
+const connectGrace = time.Second
+
 // notReadyAfter is how long a stall may last before /readyz says so.
 const notReadyAfter = 10 * time.Second
 
@@ -148,7 +152,7 @@ func (s *session) stall(pipe pipeline.Status, producer pipeline.ProducerStatus, 
 	if oldest != nil {
 		return partitionStall(oldest)
 	}
-	if !producer.Connected {
+	if !producer.Connected && time.Since(producer.DisconnectedSince) >= connectGrace {
 		return &Stall{Cause: "Kafka has not answered; see kafka.brokers", Since: producer.DisconnectedSince}
 	}
 	return nil

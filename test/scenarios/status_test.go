@@ -115,6 +115,7 @@ func TestStatusIdleStreamingAndKafkaDown(t *testing.T) {
 	p := s.run()
 
 	s.until("the process is ready", func() bool { return s.get("/readyz").code == http.StatusOK })
+	s.until("Kafka has answered", func() bool { return s.status().at("kafka", "connected") == true })
 	s.codes(http.StatusOK, http.StatusOK)
 	idle := s.status()
 	idle.expect("streaming", "state")
