@@ -1,0 +1,102 @@
+package slotmon
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cdcpub/cdcpub/internal/human"
+)
+
+// publication is nil if nothing is known of it.
+func (j *judge) publication() *Publication {
+	if !j.expected() {
+		return nil
+	}
+	return j.sample.Publication
+}
+
+func (j *judge) publicationMissing() *Finding {
+	p := j.publication()
+	if p == nil || p.Exists {
+		return nil
+	}
+	return atOnce(PublicationMissing, fmt.Sprintf("is read through publication %s, which does not exist", p.Name),
+		"it was dropped, renamed or never created; PostgreSQL 18 skips every row without it, older ones send an error",
+		"create it as `cdcpub init` shows; rows committed while it was absent must be published again from their table")
+}
+
+// publicationTables: rows of a table that is not published whole are skipped in
+// silence.
+func (j *judge) publicationTables() *Finding {
+	p := j.publication()
+	if p == nil || !p.Exists {
+		return nil
+	}
+	var wrong, cures []string
+	quoted := identifier(p.Name)
+	if len(p.Missing) > 0 {
+		wrong = append(wrong, "does not contain "+strings.Join(p.Missing, ", "))
+		cures = append(cures, fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", quoted, strings.Join(p.Missing, ", ")))
+	}
+	if len(p.Filtered) > 0 {
+		wrong = append(wrong, "has a row filter or a column list on "+strings.Join(p.Filtered, ", "))
+		cures = append(cures, fmt.Sprintf("ALTER PUBLICATION %s SET TABLE with every table and no filter", quoted))
+	}
+	if len(p.Unlogged) > 0 {
+		wrong = append(wrong, "cannot publish "+strings.Join(p.Unlogged, ", ")+", whose rows are not in the WAL")
+		cures = append(cures, "ALTER TABLE ... SET LOGGED for "+strings.Join(p.Unlogged, ", "))
+	}
+	if !p.Inserts {
+		wrong = append(wrong, "does not publish INSERT")
+		cures = append(cures, fmt.Sprintf("ALTER PUBLICATION %s SET (publish = 'insert')", quoted))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return atOnce(PublicationTables, fmt.Sprintf("is read through publication %s, which %s", p.Name, strings.Join(wrong, ", and ")),
+		"rows that are committed meanwhile never appear in the stream",
+		strings.Join(cures, "; ")+"; then publish the rows of this time again from their table")
+}
+
+// publicationChanged also catches what was repaired between two samples.
+func (j *judge) publicationChanged() *Finding {
+	p := j.publication()
+	if p == nil || !p.Exists || !j.subject.Trend.PublicationChanged {
+		return nil
+	}
+	return atOnce(PublicationChanged, fmt.Sprintf("is read through publication %s, which was altered since the monitor began", p.Name),
+		"if a table or INSERT was missing from it for a while, rows committed meanwhile were skipped in silence",
+		"ask who altered it; compare the rows of that time with the topic; restart the monitor to accept it as it is now")
+}
+
+// blocked: the publisher has said itself that it needs a human.
+func (j *judge) blocked() *Finding {
+	p := j.publisher()
+	if p == nil || p.State != "blocked" {
+		return nil
+	}
+	cause := p.Stall
+	if cause != "" && !p.StallSince.IsZero() {
+		cause += ", since " + human.Moment(p.StallSince)
+	}
+	return atOnce(PublisherBlocked, "is not read: "+publisherName(p)+" is blocked and waits for a human", cause,
+		"the cause says what to do; the slot keeps WAL until then")
+}
+
+func (j *judge) stalled() *Finding {
+	p := j.publisher()
+	if p == nil || p.Stall == "" || p.State == "blocked" || p.State == "standby" || p.StallSince.IsZero() {
+		return nil
+	}
+	lasted := max(j.sample.Taken.Sub(p.StallSince), 0)
+	f := byLimit(PublisherStalled, lasted.Seconds(), "seconds", j.limits.Stalled.above(lasted))
+	if f == nil {
+		return nil
+	}
+	f.Summary = fmt.Sprintf("has not been published from for %s%s", human.Seconds(lasted.Seconds()), f.against(human.Seconds(*f.Limit)))
+	f.Cause, f.Cure = j.culprit.sentence, j.publisherCulprit().cure
+	return f
+}
+
+// identifier quotes a name for SQL.
+func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -1,0 +1,173 @@
+package slotmon
+
+import (
+	"maps"
+	"time"
+)
+
+// Series remembers what the samples of one server showed, as much as the trends
+// of its slots need. Its memory is bounded by the number of slots. It has no
+// clock: times are those of the samples. It must be owned by one goroutine.
+type Series struct {
+	window time.Duration
+	// latest is when the last sample was taken; zero before the first.
+	latest   time.Time
+	systemID string
+	wal      LSN
+	// server holds the end of WAL, for a slot that does not exist.
+	server track
+	slots  map[string]*history
+	// fingerprint is the first one seen of our slot's publication.
+	ours, fingerprint  string
+	publicationChanged bool
+}
+
+// NewSeries returns an empty Series whose rates look back over window.
+func NewSeries(window time.Duration) *Series {
+	return &Series{window: window, slots: map[string]*history{}}
+}
+
+// Add takes the next sample. standbys has, by the name of a slot, what the
+// standbys that were asked for it said; the publication in the sample is that
+// of the slot ours.
+//
+// Another system identifier means another server: everything is forgotten. If
+// the end of WAL or the time of the sample goes back (a restore, a failover, a
+// clock that was set), everything but the publication is. A sample of the same
+// time as the last takes its place.
+func (s *Series) Add(sample *Sample, standbys map[string][]Standby, ours string) {
+	switch known := !s.latest.IsZero(); {
+	case s.systemID != "" && sample.Server.SystemID != "" && sample.Server.SystemID != s.systemID:
+		*s = *NewSeries(s.window)
+	case known && (sample.Server.WAL < s.wal || sample.Taken.Before(s.latest)):
+		s.server, s.slots = nil, map[string]*history{}
+	}
+	now := sample.Taken
+	s.comparePublication(sample.Publication, ours)
+	s.server = s.server.add(point{at: now, wal: sample.Server.WAL}, s.window)
+	present := map[string]bool{}
+	for i := range sample.Slots {
+		slot := &sample.Slots[i]
+		present[slot.Name] = true
+		h := s.slots[slot.Name]
+		if h == nil || h.remade(slot, now, s.wal) {
+			h = &history{}
+			s.slots[slot.Name] = h
+		}
+		h.add(slot, sample, s.window)
+		h.compareStandbys(slot, standbys[slot.Name], sample)
+	}
+	maps.DeleteFunc(s.slots, func(name string, _ *history) bool { return !present[name] })
+	s.latest, s.wal = now, sample.Server.WAL
+	if id := sample.Server.SystemID; id != "" { // else the role may not see it
+		s.systemID = id
+	}
+}
+
+// Trend returns how the slot moves up to the last sample.
+func (s *Series) Trend(slot string) Trend {
+	var trend Trend
+	if h := s.slots[slot]; h != nil {
+		trend = h.trend
+	} else {
+		trend.WALRate, trend.Over = s.server.rate(point.walPosition), s.server.span()
+	}
+	trend.PublicationChanged = slot == s.ours && s.publicationChanged
+	return trend
+}
+
+func (s *Series) comparePublication(p *Publication, ours string) {
+	if ours != s.ours {
+		s.ours, s.fingerprint, s.publicationChanged = ours, "", false
+	}
+	switch {
+	case p == nil || !p.Exists:
+	case s.fingerprint == "":
+		s.fingerprint = p.Fingerprint
+	case p.Fingerprint != s.fingerprint:
+		s.publicationChanged = true
+	}
+}
+
+// history is the memory of one slot.
+type history struct {
+	last  Slot
+	track track
+	lag   stretch
+	// inactive and notReady are since when; zero while it is not so.
+	inactive, notReady time.Time
+	trend              Trend
+}
+
+// fastest is the lag that a reader may get through in one second. Decoding
+// alone, with nothing sent, takes longer.
+const fastest = 1 << 28
+
+// remade tells if the slot was dropped and made anew, or moved by hand, since
+// the last sample, as far as it shows: PostgreSQL gives slots no id. It is of
+// another kind, a position went back, or a lag is gone that nobody can have
+// read in that time. The positions before then say nothing about its rates.
+func (h *history) remade(slot *Slot, now time.Time, wal LSN) bool {
+	last := &h.last
+	if slot.Type != last.Type || slot.Plugin != last.Plugin || slot.Database != last.Database {
+		return true
+	}
+	back := func(from, to *LSN) bool { return from != nil && to != nil && *to < *from }
+	if back(last.RestartLSN, slot.RestartLSN) || back(last.ConfirmedFlushLSN, slot.ConfirmedFlushLSN) {
+		return true
+	}
+	from, to := last.ConfirmedFlushLSN, slot.ConfirmedFlushLSN
+	if from == nil || to == nil {
+		from, to = last.RestartLSN, slot.RestartLSN
+	}
+	seconds := max(now.Sub(h.track.newest().at).Seconds(), 1)
+	return from != nil && to != nil && *from < wal && *to >= wal && float64(wal-*from) > fastest*seconds
+}
+
+func (h *history) add(slot *Slot, sample *Sample, window time.Duration) {
+	h.last = *slot
+	now := sample.Taken
+	h.track = h.track.add(point{at: now, wal: sample.Server.WAL, retained: slot.RetainedBytes, confirmed: slot.ConfirmedFlushLSN, active: slot.Active}, window)
+	h.trend = Trend{
+		Over:          h.track.span(),
+		WALRate:       h.track.rate(point.walPosition),
+		RetainedRate:  h.track.rate(point.retainedBytes),
+		ConfirmedRate: h.track.rate(point.confirmedPosition),
+	}
+	h.trend.InactiveFor = h.inactiveFor(slot, sample)
+	h.trend.LagNotFallingFor = h.lag.add(now, sample.Server.WAL, slot.ConfirmedLagBytes, h.trend.WALRate)
+}
+
+// inactiveFor uses the server's memory by the server's clock, else ours. A
+// restart of the server begins its memory anew; a synced slot on a standby has
+// no reader, and its inactive_since means the end of the synchronisation.
+func (h *history) inactiveFor(slot *Slot, sample *Sample) *time.Duration {
+	if slot.Active || sample.Server.InRecovery && slot.Synced != nil && *slot.Synced {
+		h.inactive = time.Time{}
+		return nil
+	}
+	if h.inactive.IsZero() {
+		h.inactive = sample.Taken
+	}
+	inactive := sample.Taken.Sub(h.inactive)
+	if slot.InactiveSince != nil {
+		inactive = max(sample.Server.Now.Sub(*slot.InactiveSince), 0)
+	}
+	return &inactive
+}
+
+func (h *history) compareStandbys(slot *Slot, standbys []Standby, sample *Sample) {
+	ready := len(standbys) == 0 || slot.Failover == nil || !*slot.Failover || sample.Server.InRecovery
+	for i := range standbys {
+		ready = ready || standbys[i].Ready()
+	}
+	if ready {
+		h.notReady = time.Time{}
+		return
+	}
+	if h.notReady.IsZero() {
+		h.notReady = sample.Taken
+	}
+	lasted := sample.Taken.Sub(h.notReady)
+	h.trend.NotReadyFor = &lasted
+}
