@@ -28,6 +28,8 @@ type Config struct {
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
 	// HTTP serves health, readiness and status.
 	HTTP HTTP `yaml:"http"`
+	// SlotMonitor watches slots and tells about them.
+	SlotMonitor SlotMonitor `yaml:"slot_monitor"`
 	// Log is written to standard error.
 	Log Log `yaml:"log"`
 
@@ -36,6 +38,8 @@ type Config struct {
 	origins map[string]Origin
 	// file is the configuration file, empty when there is none.
 	file string
+	// need is what the configuration was loaded for.
+	need Need
 }
 
 // Postgres configures the connections to PostgreSQL.
@@ -119,6 +123,11 @@ type Columns struct {
 	// commit time is taken. Kafka deletes by this timestamp, so old values
 	// vanish at the next retention check.
 	Timestamp string `yaml:"timestamp"`
+	// OccurredAt is a timestamptz column with the time at which the event
+	// happened, default occurred_at. It is measured only: the metric
+	// cdcpub_occurred_to_ack_seconds. The table may lack a column of this
+	// default name.
+	OccurredAt string `yaml:"occurred_at"`
 
 	// debezium says that the columns are those of the preset.
 	debezium bool
@@ -191,6 +200,12 @@ type HTTP struct {
 	// Listen is its address, host:port, default 127.0.0.1:9477. Empty or "off"
 	// (which Load turns into empty) disables it. It has no authentication.
 	Listen string `yaml:"listen"`
+	// Advertise is the base URL at which `cdcpub slot status` asks this
+	// publisher for its state: http or https, without user, password, query.
+	// The default is http:// and Listen, where a wildcard address becomes
+	// 127.0.0.1; it is empty, and nothing is asked, if Listen is empty or has
+	// port 0.
+	Advertise string `yaml:"advertise"`
 }
 
 // Log configures the log.

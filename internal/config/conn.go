@@ -29,23 +29,55 @@ type Param struct{ Name, Value string }
 //
 // Errors begin with the field and hold no secret.
 func (p Postgres) ConnConfig(extra ...Param) (*pgconn.Config, error) {
-	info, err := p.URL.check()
-	if err != nil {
-		return nil, fmt.Errorf("postgres.url: %w", err)
-	}
-	config, err := parseConn(p.URL)
+	config, err := p.URL.ConnConfig("postgres.url", extra...)
 	if err != nil {
 		return nil, err
 	}
-	if wantsVerifyFull(info, config) {
-		if config, err = parseConn(info.with(p.URL, "sslmode", "verify-full")); err != nil {
-			return nil, err
-		}
+	return p.withPassword(config)
+}
+
+// StandbyConnConfig is ConnConfig for a standby of the same cluster, with the
+// connection string that the field at path states. PasswordFile counts for it
+// too, unless the string has a password.
+func (p Postgres) StandbyConnConfig(standby ConnString, path string, extra ...Param) (*pgconn.Config, error) {
+	config, err := standby.ConnConfig(path, extra...)
+	if err != nil {
+		return nil, err
 	}
-	if p.PasswordFile != "" {
-		if config.Password, err = readPassword(p.PasswordFile); err != nil {
-			return nil, fmt.Errorf("postgres.password_file: %w", err)
-		}
+	if info, _ := standby.check(); info.states("password") {
+		return config, nil
+	}
+	return p.withPassword(config)
+}
+
+// withPassword puts the password of PasswordFile, if there is one, in the place
+// of any other.
+func (p Postgres) withPassword(config *pgconn.Config) (*pgconn.Config, error) {
+	if p.PasswordFile == "" {
+		return config, nil
+	}
+	password, err := readPassword(p.PasswordFile)
+	if err != nil {
+		return nil, fmt.Errorf("postgres.password_file: %w", err)
+	}
+	config.Password = password
+	return config, nil
+}
+
+// ConnConfig is Postgres.ConnConfig for a connection string by itself: the
+// password is in it, in PGPASSWORD or in the password file of libpq. path is
+// the field that states it, for errors.
+func (c ConnString) ConnConfig(path string, extra ...Param) (*pgconn.Config, error) {
+	info, err := c.check()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	config, err := parseConn(c)
+	if err == nil && wantsVerifyFull(info, config) {
+		config, err = parseConn(info.with(c, "sslmode", "verify-full"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "cdcpub"
@@ -58,19 +90,19 @@ func (p Postgres) ConnConfig(extra ...Param) (*pgconn.Config, error) {
 
 // parseConn calls pgconn. Its errors are not fit to be shown when a password
 // may be in them, so the message comes from parsing the redacted string.
-func parseConn(url ConnString) (*pgconn.Config, error) {
-	config, err := pgconn.ParseConfig(string(url))
+func parseConn(c ConnString) (*pgconn.Config, error) {
+	config, err := pgconn.ParseConfig(string(c))
 	if err == nil {
 		return config, nil
 	}
-	_, err = pgconn.ParseConfig(url.Redacted())
+	_, err = pgconn.ParseConfig(c.Redacted())
 	var parse *pgconn.ParseConfigError
 	if !errors.As(err, &parse) {
-		return nil, errors.New("postgres.url: a password in it cannot be used; use password_file")
+		return nil, errors.New("a password in it cannot be used; write it into a password file")
 	}
 	// What comes before the reason is the string itself, which says nothing new.
 	repeated := pgconn.NewParseConfigError(parse.ConnString, "", nil).Error()
-	return nil, fmt.Errorf("postgres.url: %s", strings.TrimPrefix(parse.Error(), repeated))
+	return nil, errors.New(strings.TrimPrefix(parse.Error(), repeated))
 }
 
 // wantsVerifyFull tells if sslmode=verify-full must take the place of the

@@ -160,8 +160,8 @@ func TestConnConfigErrorsNameTheFieldAndNoSecret(t *testing.T) {
 			URL: "postgres://u:hunter2@db/x?sslrootcert=/none"},
 		"postgres.url: has an unknown sslmode; allowed: disable, allow, prefer, require, verify-ca, verify-full": {
 			URL: "postgres://u:hunter2@db/x?sslmode="},
-		"postgres.url: a password in it cannot be used; use password_file": {URL: "postgres://u:hunter2%00@db/x"},
-		"postgres.password_file: open /none: no such file or directory":    {URL: "host=db", PasswordFile: "/none"},
+		"postgres.url: a password in it cannot be used; write it into a password file": {URL: "postgres://u:hunter2%00@db/x"},
+		"postgres.password_file: open /none: no such file or directory":                {URL: "host=db", PasswordFile: "/none"},
 		"postgres.password_file: " + home + "/empty is empty": {
 			URL: "host=db", PasswordFile: writeFile(t, home, "empty", "\n")},
 		"postgres.password_file: " + home + "/two has more than one line": {

@@ -184,7 +184,7 @@ func parseURL(s string, at int) (connInfo, error) {
 	return info, nil
 }
 
-const encodeHint = "a password in a URL needs percent-encoding (%40 for @, %2F for /), or use password_file"
+const encodeHint = "a password in a URL needs percent-encoding (%40 for @, %2F for /), or goes into a password file"
 
 // checkHosts checks host[:port],host[:port]...
 func checkHosts(list string) error {

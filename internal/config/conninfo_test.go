@@ -110,7 +110,7 @@ func FuzzRedactedMeansTheSame(f *testing.F) {
 }
 
 func TestConnectionStringProblemsSayWhatToDo(t *testing.T) {
-	const encode = "; a password in a URL needs percent-encoding (%40 for @, %2F for /), or use password_file"
+	const encode = "; a password in a URL needs percent-encoding (%40 for @, %2F for /), or goes into a password file"
 	for in, want := range map[string]string{
 		"postgres://u:hunter2@h/db?ssl_mode=require": "has an unknown parameter; did you mean sslmode?",
 		"host=h search_path=hunter2": "has an unknown parameter; settings of the session go into options, " +

@@ -49,6 +49,8 @@ func (l *loader) field(key, value *yaml.Node, f field) {
 		switch {
 		case f.isGroup():
 			l.group(value, f)
+		case f.isGroups():
+			l.groups(value, f)
 		case f.value.Kind() == reflect.Slice:
 			l.list(value, f)
 		default:
@@ -80,9 +82,30 @@ func (l *loader) list(n *yaml.Node, f field) {
 	}
 }
 
-// mapping decodes a mapping whose keys the user chooses. Without a value it
-// states nothing; {} states that there are none.
+// mapping decodes a mapping of scalars whose keys the user chooses.
 func (l *loader) mapping(n *yaml.Node, f field, target mapping) {
+	l.chosenKeys(n, f, "{a: b}", func(path, key string, value *yaml.Node) {
+		var text string
+		l.scalar(value, field{path: path, value: reflect.ValueOf(&text).Elem()})
+		target.put(key, text)
+	})
+}
+
+// groups decodes a mapping of groups whose keys the user chooses.
+func (l *loader) groups(n *yaml.Node, f field) {
+	l.chosenKeys(n, f, "{a: {b: c}}", func(_, key string, value *yaml.Node) {
+		if f.value.IsNil() {
+			f.value.Set(reflect.MakeMap(f.value.Type()))
+		}
+		member := f.member(key)
+		l.group(value, member)
+		f.set(key, member)
+	})
+}
+
+// chosenKeys calls visit for each entry of a mapping whose keys the user
+// chooses. Without a value it states nothing; {} states that there are none.
+func (l *loader) chosenKeys(n *yaml.Node, f field, example string, visit func(path, key string, value *yaml.Node)) {
 	at := n
 	n = resolve(n)
 	if isNull(n) {
@@ -91,7 +114,7 @@ func (l *loader) mapping(n *yaml.Node, f field, target mapping) {
 	}
 	f.value.SetZero()
 	if n.Kind != yaml.MappingNode {
-		l.fail(l.at(at), f.path, "must be a map, for example {a: b}")
+		l.fail(l.at(at), f.path, "must be a map, for example %s", example)
 		return
 	}
 	l.eachKey(n, f.path, func(key, value *yaml.Node) {
@@ -101,9 +124,7 @@ func (l *loader) mapping(n *yaml.Node, f field, target mapping) {
 			l.fail(l.at(key), path, "the key %v", err)
 			return
 		}
-		var text string
-		l.scalar(value, field{path: path, value: reflect.ValueOf(&text).Elem()})
-		target.put(key.Value, text)
+		visit(path, key.Value, value)
 	})
 }
 

@@ -23,6 +23,7 @@ func (c *Config) setDefaults() {
 		Payload:          "payload",
 		SchemaVersion:    "schema_version",
 		Headers:          "headers",
+		OccurredAt:       "occurred_at",
 	}
 	c.Kafka.Compression = CompressionLZ4
 	c.Kafka.BatchBytes = 512 * KiB
@@ -34,6 +35,7 @@ func (c *Config) setDefaults() {
 	c.OnStop = OnStopStay
 	c.ShutdownTimeout = seconds(10)
 	c.HTTP.Listen = "127.0.0.1:9477"
+	c.SlotMonitor = defaultSlotMonitor()
 	c.Log.Level = LevelInfo
 	c.Log.Format = FormatJSON
 }
@@ -53,6 +55,10 @@ func (c *Config) deriveDefaults() {
 	if c.HTTP.Listen == "off" {
 		c.HTTP.Listen = ""
 	}
+	if !c.Stated("http.advertise") {
+		c.HTTP.Advertise = advertised(c.HTTP.Listen)
+	}
+	c.completeSlots()
 	if c.Outbox.Preset == PresetDebezium {
 		c.debeziumColumns()
 	}
@@ -105,12 +111,13 @@ func (c Columns) defaultHeaders() Headers {
 	return headers
 }
 
-// Optional tells if the outbox tables may lack the column: SchemaVersion and
-// Headers when they have their default names, and EventType when it has that of
-// the debezium preset. Any other column was asked for.
+// Optional tells if the outbox tables may lack the column: SchemaVersion,
+// Headers and OccurredAt when they have their default names, and EventType when
+// it has that of the debezium preset. Any other column was asked for.
 func (c Columns) Optional(column string) bool {
 	defaults := Default().Outbox.Columns
 	return column != "" && (column == c.SchemaVersion && column == defaults.SchemaVersion ||
 		column == c.Headers && column == defaults.Headers ||
+		column == c.OccurredAt && column == defaults.OccurredAt ||
 		column == c.EventType && column == debeziumType && c.debezium)
 }

@@ -21,8 +21,16 @@
 // that a connection is set up. So a configuration can be checked on a machine
 // that has none of the secrets, and rotated secrets need no restart.
 //
-// Secrets never show. The only secret within the configuration itself is a
-// password in postgres.url, whose type formats as the redacted string whatever
-// the verb; messages repeat values of other fields only, and keys only when
-// they look like the name of a setting.
+// Two kinds of map have keys that the user chooses: of texts (mapping), and of
+// groups, as slot_monitor.slots. A member of the latter states exceptions: what
+// it leaves out is that of a general group, and deriveDefaults fills it in.
+//
+// LoadFor says what the configuration is for. Commands that look at slots need
+// a server and no stream, so they share the file and not its required fields.
+//
+// Secrets never show. Those within the configuration itself are in connection
+// strings and in URLs that alerts are sent to. Their types, ConnString and
+// SecretURL, format as the redacted string whatever the verb; messages repeat
+// values of other fields only, and keys only when they look like the name of a
+// setting.
 package config

@@ -10,10 +10,15 @@ import (
 // environment lays the CDCPUB_* variables over the file. An empty variable
 // states nothing, as with libpq's. Lists are comma-separated, maps are
 // comma-separated name=value pairs; commas within double quotes do not count.
+// A map of groups has no text form, so only the file can state it.
 func (l *loader) environment(env []string) {
-	known := map[string]field{}
+	known, fileOnly := map[string]field{}, map[string]field{}
 	for _, f := range leaves(l.cfg, "") {
-		known[envName(f.path)] = f
+		if f.isGroups() {
+			fileOnly[envName(f.path)] = f
+		} else {
+			known[envName(f.path)] = f
+		}
 	}
 	for _, variable := range env {
 		name, text, _ := strings.Cut(variable, "=")
@@ -22,10 +27,22 @@ func (l *loader) environment(env []string) {
 		}
 		if f, ok := known[name]; ok {
 			l.variable(name, text, f)
+		} else if f, ok := beginning(name, fileOnly); ok {
+			l.report(Origin{Env: printable(name)}, f.path, "no variable can state it; write it in the configuration file")
 		} else {
 			l.unknownVariable(name, known)
 		}
 	}
+}
+
+// beginning finds the field whose variable's name is, or begins, the name.
+func beginning(name string, fields map[string]field) (f field, ok bool) {
+	for candidate, f := range fields {
+		if name == candidate || strings.HasPrefix(name, candidate+"_") {
+			return f, true
+		}
+	}
+	return field{}, false
 }
 
 // kubernetesLink matches the variables that Kubernetes sets in every pod for a

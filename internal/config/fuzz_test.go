@@ -29,8 +29,9 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add([]byte("a: &a {<<: *a}\n"), "CDCPUB_OUTBOX_TABLES=\"a")
 	f.Add([]byte(minimal), "CDCPUB_OUTBOX_HEADERS=a=b,=,\"")
+	f.Add([]byte(watched), "CDCPUB_SLOT_MONITOR_ALERTMANAGER_URLS=http://u:p@am/x,https://b")
 	f.Fuzz(func(t *testing.T, text []byte, variable string) {
-		c, err := parse("c.yaml", text, []string{variable})
+		c, err := parse("c.yaml", text, []string{variable}, NeedStream)
 		if err != nil {
 			var problems *Problems
 			if !errors.As(err, &problems) || len(problems.List) == 0 {
@@ -44,13 +45,32 @@ func FuzzLoad(f *testing.F) {
 		if err := c.Validate(); err != nil {
 			t.Fatalf("loaded but not valid: %v", err)
 		}
-		again, err := parse("printed.yaml", []byte(printed(t, c)), nil)
+		again, err := parse("printed.yaml", []byte(printed(t, c)), nil, NeedStream)
 		if err != nil {
 			t.Fatalf("printed but not loadable: %v", err)
 		}
-		c.Postgres.URL = ConnString(c.Postgres.URL.Redacted())
+		redact(c)
 		assertSameValues(t, again, c)
 	})
+}
+
+// redact makes of all secrets what Print shows.
+func redact(c *Config) {
+	conns := append([]*ConnString{&c.Postgres.URL}, pointers(c.SlotMonitor.Servers)...)
+	for _, s := range append(conns, pointers(c.SlotMonitor.Standbys)...) {
+		*s = ConnString(s.Redacted())
+	}
+	for _, u := range append(pointers(c.SlotMonitor.Alertmanager.URLs), &c.SlotMonitor.Webhook.URL) {
+		*u = SecretURL(u.Redacted())
+	}
+}
+
+func pointers[T any](list []T) []*T {
+	var all []*T
+	for i := range list {
+		all = append(all, &list[i])
+	}
+	return all
 }
 
 // The beginning and the end of a password appear in no output, wherever the
@@ -69,6 +89,10 @@ func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
 			"postgres://u:" + encoded + "@db.internal/shop?sslrootcert=/none",
 			"postgres://db.internal/shop?user=u&sslpassword=" + encoded,
 			"host=db.internal password='" + quoted + "' port=x",
+			"https://u:" + password + "@hooks.internal",
+			"https://u:" + encoded + "@hooks.internal",
+			"https://hooks.internal/services/" + password,
+			"https://hooks.internal/?token=" + password,
 		}
 		// What ends a value there may make the rest a value of its own, and no
 		// reader could tell.
@@ -107,16 +131,28 @@ func outputs(t *testing.T, place, password string) []string {
 		"window":   map[string]any{"records": place, "bytes": password},
 		"http":     map[string]any{"listen": place},
 	})
+	monitor := map[string]any{"slot_monitor": map[string]any{
+		"servers": []string{place}, "standbys": []string{place},
+		"webhook":      map[string]any{"url": place},
+		"alertmanager": map[string]any{"urls": []string{place}},
+	}}
+	misplaced += document(map[string]any{"slot_monitor": map[string]any{
+		"interval": place, "slots": map[string]any{"u:" + place: map[string]any{"u:" + place: place}, "a": place},
+		"limits": map[string]any{"retained_wal_share": map[string]any{"warning": place, "critical": password}},
+	}})
 	var all []string
 	for _, source := range []struct{ text, env string }{
 		{minimal, "CDCPUB_POSTGRES_URL=" + place},
+		{minimal, "CDCPUB_SLOT_MONITOR_SERVERS=" + place},
+		{minimal, "CDCPUB_SLOT_MONITOR_WEBHOOK_URL=" + place},
+		{minimal + document(monitor), ""},
 		{strings.Replace(minimal, "url: ", document(map[string]string{"url": place})+"  # ", 1), ""},
 		{strings.Replace(minimal, "url: ", "url: "+place+"\n  # ", 1), ""},
 		{misplaced, "CDCPUB_POSTGRES_PASSWORD=" + password},
 		{"postgres: " + place, ""},
 		{"postgres:\n  url: *" + password + "\n", ""},
 	} {
-		c, err := parse("c.yaml", []byte(source.text), []string{source.env})
+		c, err := parse("c.yaml", []byte(source.text), []string{source.env}, NeedStream)
 		if err != nil {
 			all = append(all, err.Error(), fmt.Sprintf("%+v", err))
 			continue
@@ -126,8 +162,10 @@ func outputs(t *testing.T, place, password string) []string {
 			t.Fatal(err)
 		}
 		all = append(all, b.String(), fmt.Sprintf("%+v %#v", c, *c))
-		if _, err := c.Postgres.ConnConfig(); err != nil {
-			all = append(all, err.Error())
+		for _, s := range append(c.SlotMonitor.Servers, c.Postgres.URL) {
+			if _, err := s.ConnConfig("path"); err != nil {
+				all = append(all, err.Error())
+			}
 		}
 	}
 	return all

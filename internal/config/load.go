@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -20,20 +23,56 @@ import (
 //
 // The error is a *Problems with everything that is wrong, or wraps what
 // os.ReadFile returned.
-func Load(path string, env []string) (*Config, error) {
+func Load(path string, env []string) (*Config, error) { return LoadFor(path, env, NeedStream) }
+
+// Need is what a configuration is loaded for.
+type Need int
+
+const (
+	// NeedStream: to publish. Everything that is required must be there.
+	NeedStream Need = iota
+	// NeedSlots: to look at slots, or to act on them. Postgres.URL or one of
+	// SlotMonitor.Servers is required, and nothing else; what is stated must be
+	// right all the same.
+	NeedSlots
+)
+
+// DefaultFile is the file that is meant where none is named.
+const DefaultFile = "cdcpub.yaml"
+
+// LoadFor is Load for what is needed. With NeedSlots a missing DefaultFile is
+// as good as an empty one when a variable names a server, so that a slot can be
+// looked at with nothing but CDCPUB_POSTGRES_URL.
+func LoadFor(path string, env []string, need Need) (*Config, error) {
 	var text []byte
 	if path != "" {
 		var err error
-		if text, err = os.ReadFile(path); err != nil {
+		text, err = os.ReadFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && need == NeedSlots && path == DefaultFile:
+			if !namesServer(env) {
+				return nil, fmt.Errorf("read the configuration: %w; name another file, or state CDCPUB_POSTGRES_URL", err)
+			}
+			path = ""
+		case err != nil:
 			return nil, fmt.Errorf("read the configuration: %w", err)
 		}
 	}
-	return parse(path, text, env)
+	return parse(path, text, env, need)
 }
 
-// parse is Load behind the file system.
-func parse(file string, text []byte, env []string) (*Config, error) {
+// namesServer tells if a variable names a server to look at.
+func namesServer(env []string) bool {
+	return slices.ContainsFunc(env, func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return value != "" && (name == envName("postgres.url") || name == envName("slot_monitor.servers"))
+	})
+}
+
+// parse is LoadFor behind the file system.
+func parse(file string, text []byte, env []string, need Need) (*Config, error) {
 	l := newLoader(file)
+	l.cfg.need = need
 	l.file(text)
 	l.environment(env)
 	l.cfg.deriveDefaults()

@@ -26,7 +26,7 @@ kafka:
 
 func mustParse(t *testing.T, text string, env ...string) *Config {
 	t.Helper()
-	c, err := parse("c.yaml", []byte(text), env)
+	c, err := parse("c.yaml", []byte(text), env, NeedStream)
 	if err != nil {
 		t.Fatalf("parse:\n%v", err)
 	}

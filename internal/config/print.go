@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -13,7 +15,7 @@ import (
 // Print writes the effective configuration as YAML that Load accepts, with the
 // origin of each value as a comment. Secrets are written as xxxxx.
 func (c *Config) Print(w io.Writer) error {
-	root, err := c.groupNode(field{value: reflect.ValueOf(c).Elem()})
+	root, err := c.groupNode(field{value: reflect.ValueOf(c).Elem()}, false)
 	if err != nil {
 		return err
 	}
@@ -25,14 +27,23 @@ func (c *Config) Print(w io.Writer) error {
 	return encoder.Close()
 }
 
-func (c *Config) groupNode(group field) (*yaml.Node, error) {
+// groupNode is the YAML of a group; of what was stated in it only, if so asked.
+func (c *Config) groupNode(group field, stated bool) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	for _, f := range fieldsOf(group.value, group.path) {
+		if stated && !c.Stated(f.path) {
+			continue
+		}
 		key, value := textNode(f.key()), (*yaml.Node)(nil)
 		var err error
-		if f.isGroup() {
-			value, err = c.groupNode(f)
-		} else if value, err = leafNode(f.value); err == nil {
+		switch {
+		case f.isGroup():
+			value, err = c.groupNode(f, stated)
+		case f.isGroups():
+			value, err = c.groupsNode(f)
+			c.comment(key, value, f.path)
+		default:
+			value, err = leafNode(f.value)
 			c.comment(key, value, f.path)
 		}
 		if err != nil {
@@ -40,7 +51,26 @@ func (c *Config) groupNode(group field) (*yaml.Node, error) {
 		}
 		node.Content = append(node.Content, key, value)
 	}
-	return node, nil
+	return flowIfEmpty(node), nil
+}
+
+// groupsNode is the YAML of a map of groups. What was not stated for one of
+// them is not its own, so it is left out where that is known.
+func (c *Config) groupsNode(f field) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	var keys []string
+	for _, key := range f.value.MapKeys() {
+		keys = append(keys, key.String())
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		value, err := c.groupNode(f.member(key), c.origins != nil)
+		if err != nil {
+			return node, err
+		}
+		node.Content = append(node.Content, textNode(key), value)
+	}
+	return flowIfEmpty(node), nil
 }
 
 // comment says where the value comes from, where a line comment is possible.
@@ -63,7 +93,11 @@ func leafNode(v reflect.Value) (*yaml.Node, error) {
 	}
 	if text, ok := v.Addr().Interface().(encoding.TextMarshaler); ok {
 		b, err := text.MarshalText()
-		return textNode(string(b)), err
+		node := textNode(string(b))
+		if digits.Match(b) {
+			node.Tag, node.Style = "!!int", 0
+		}
+		return node, err
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -85,6 +119,9 @@ func leafNode(v reflect.Value) (*yaml.Node, error) {
 	}
 	return nil, fmt.Errorf("no text form of %s", v.Type())
 }
+
+// digits matches what needs no quotes, although YAML takes it for a number.
+var digits = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 
 // textNode is a scalar that reads back as text, quoted where necessary.
 func textNode(s string) *yaml.Node {

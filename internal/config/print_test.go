@@ -63,12 +63,20 @@ func TestPrintLoadsAgainAsTheSameConfiguration(t *testing.T) {
 		c.Kafka.Topics = rapid.MapOf(identifiers(), rapid.StringMatching(`[a-z0-9-]{1,9}`)).Draw(t, "topics")
 		c.Kafka.TLS.Enabled = rapid.Bool().Draw(t, "tls")
 		c.Kafka.ClientID = identifiers().Draw(t, "client id")
+		c.SlotMonitor.Limits.RetainedWALShare.Warning = Ratio(float64(rapid.IntRange(0, 90).Draw(t, "share")) / 100)
+		c.SlotMonitor.Limits.CatalogXminAge.Warning = Count(rapid.Int64Range(0, 200_000_000).Draw(t, "age"))
+		own := c.SlotMonitor.Limits
+		own.RetainedWAL.Critical = 0
+		c.SlotMonitor.Slots = map[string]MonitorLimits{}
+		for _, name := range rapid.SliceOfN(rapid.StringMatching(`[a-z0-9_]{1,63}`), 0, 3).Draw(t, "slots") {
+			c.SlotMonitor.Slots[name] = own
+		}
 		c.Window.Bytes = Size(rapid.Int64Range(int64(MiB), 1<<50).Draw(t, "window"))
 		if c.Validate() != nil {
 			t.Skip("not valid")
 		}
 		text := printed(t, c)
-		again, err := parse("printed.yaml", []byte(text), nil)
+		again, err := parse("printed.yaml", []byte(text), nil, NeedStream)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}

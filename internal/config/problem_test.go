@@ -30,7 +30,7 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 					env = append(env, strings.TrimSpace(variable))
 				}
 			}
-			_, err = parse("c.yaml", text, env)
+			_, err = parse("c.yaml", text, env, NeedStream)
 			var problems *Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v is not *Problems", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -85,3 +86,66 @@ func (d Duration) String() string {
 	}
 	return s
 }
+
+// Ratio is a share from 0 to 1, written as 75% or 0.75.
+type Ratio float64
+
+var ratioText = regexp.MustCompile(`^([0-9]{1,3}(?:\.[0-9]{1,6})?)(%?)$`)
+
+// UnmarshalText reads a percentage or a fraction.
+func (r *Ratio) UnmarshalText(text []byte) error {
+	parts := ratioText.FindStringSubmatch(string(text))
+	if parts == nil {
+		return errRatio
+	}
+	number := parts[1]
+	if parts[2] != "" {
+		// The exponent keeps it exact: 29% is the very number 0.29.
+		number += "e-2"
+	}
+	parsed, err := strconv.ParseFloat(number, 64)
+	switch {
+	case err != nil:
+		return errRatio
+	case parsed > 1 && parts[2] == "":
+		return fmt.Errorf("must be a fraction from 0 to 1, or a percentage, for example %s%%", text)
+	case parsed > 1:
+		return errors.New("must not be more than 100%")
+	}
+	*r = Ratio(parsed)
+	return nil
+}
+
+var errRatio = errors.New("must be a share, for example 75% or 0.75")
+
+// MarshalText writes what String returns.
+func (r Ratio) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// String is a percentage with as many digits as necessary.
+func (r Ratio) String() string {
+	text := strconv.FormatFloat(float64(r)*100, 'f', 6, 64)
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "%"
+}
+
+// Count is a number of things, written as 50000000 or 50_000_000.
+type Count int64
+
+var countText = regexp.MustCompile(`^[0-9]+(_[0-9]+)*$`)
+
+// UnmarshalText reads digits, with underscores between them if there are any.
+func (c *Count) UnmarshalText(text []byte) error {
+	if !countText.Match(text) {
+		return errCount
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(string(text), "_", ""), 10, 64)
+	if err != nil {
+		return errCount
+	}
+	*c = Count(n)
+	return nil
+}
+
+var errCount = errors.New("must be a whole number, for example 50000000 or 50_000_000")
+
+// MarshalText writes plain digits.
+func (c Count) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(c), 10), nil }

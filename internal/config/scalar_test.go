@@ -38,11 +38,47 @@ func TestDurationNeedsAUnitAndPrintsShort(t *testing.T) {
 	}
 }
 
+func TestRatioIsAPercentageOrAFraction(t *testing.T) {
+	for text, want := range map[string]string{
+		"75%": "75%", "0.75": "75%", "29%": "29%", "0.29": "29%", "7.5%": "7.5%", "0": "0%", "0%": "0%", "1": "100%",
+		"100%": "100%", "0.000001": "0.0001%", "0.000001%": "0.000001%", "33.333333%": "33.333333%",
+		"75": "", "1.5": "", "101%": "", "-1%": "", "": "", "%": "", "NaN": "", "1e-1": "", "0x1p-1": "", ".5": "", "75 %": "",
+	} {
+		var r Ratio
+		err := r.UnmarshalText([]byte(text))
+		if (err != nil) != (want == "") || err == nil && r.String() != want {
+			t.Errorf("%q = %s, %v; want %q", text, r, err, want)
+		}
+	}
+	var percent Ratio
+	if err := percent.UnmarshalText([]byte("29%")); err != nil || percent != 0.29 {
+		t.Errorf("29%% is %v, not 0.29", float64(percent))
+	}
+}
+
+func TestCountIsAWholeNumber(t *testing.T) {
+	for text, want := range map[string]Count{
+		"0": 0, "50000000": 50_000_000, "50_000_000": 50_000_000,
+		"": -1, "-1": -1, "1.0": -1, "_1": -1, "1_": -1, "1__0": -1, "50M": -1, "99999999999999999999": -1,
+	} {
+		c := Count(-1)
+		err := c.UnmarshalText([]byte(text))
+		if c != want || (err != nil) != (want == -1) {
+			t.Errorf("%q = %d, %v; want %d", text, c, err, want)
+		}
+	}
+}
+
 func TestScalarsReadBackWhatTheyPrint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := Size(rapid.Int64Min(0).Draw(t, "size"))
 		duration := Duration(rapid.Int64Range(0, int64(10000*time.Hour)).Draw(t, "duration"))
 		table := Table{Schema: identifiers().Draw(t, "schema"), Name: identifiers().Draw(t, "name")}
+		ratio := Ratio(float64(rapid.Int64Range(0, 1e6).Draw(t, "ratio")) / 1e6)
+		var gotRatio Ratio
+		if err := gotRatio.UnmarshalText([]byte(ratio.String())); err != nil || gotRatio != ratio {
+			t.Errorf("%s read back as %s: %v", ratio, gotRatio, err)
+		}
 		var gotSize Size
 		var gotDuration Duration
 		var gotTable Table

@@ -19,6 +19,26 @@ func (f field) key() string { return f.path[strings.LastIndexByte(f.path, '.')+1
 // isGroup tells if the field has fields of its own.
 func (f field) isGroup() bool { return f.value.Kind() == reflect.Struct && !isText(f.value) }
 
+// isGroups tells if the field is a map of groups whose keys the user chooses.
+func (f field) isGroups() bool {
+	return f.value.Kind() == reflect.Map && f.value.Type().Elem().Kind() == reflect.Struct
+}
+
+// member is a copy of one group of a map of groups, as a field that can be
+// written to. set puts it back.
+func (f field) member(key string) field {
+	group := reflect.New(f.value.Type().Elem()).Elem()
+	if value := f.value.MapIndex(reflect.ValueOf(key)); value.IsValid() {
+		group.Set(value)
+	}
+	return field{path: join(f.path, printable(key)), value: group}
+}
+
+// set puts a group into a map of groups.
+func (f field) set(key string, member field) {
+	f.value.SetMapIndex(reflect.ValueOf(key), member.value)
+}
+
 // fieldsOf lists the fields of a group in the order of the struct. path is the
 // group's own, empty for the root.
 func fieldsOf(group reflect.Value, path string) []field {
@@ -33,7 +53,7 @@ func fieldsOf(group reflect.Value, path string) []field {
 }
 
 // leaves lists the fields of the group that ptr points to, those of groups in
-// it included, without the groups themselves.
+// it included, without the groups themselves. A map of groups is one leaf.
 func leaves(ptr any, path string) []field {
 	var all []field
 	for _, f := range fieldsOf(reflect.ValueOf(ptr).Elem(), path) {

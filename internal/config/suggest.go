@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cdcpub/cdcpub/internal/spelling"
 )
 
 // unknownKey reports a key that the group does not have, with what was
@@ -83,7 +85,7 @@ func nearest(s string, names []string) string {
 	best, limit := "", 1+len(s)/5
 	for _, name := range names {
 		target := strings.ToLower(name)
-		if d := editDistance(normal, target); d <= limit {
+		if d := spelling.Distance(normal, target); d <= limit {
 			best, limit = name, d-1
 		}
 	}
@@ -100,29 +102,4 @@ func nearest(s string, names []string) string {
 		}
 	}
 	return ""
-}
-
-// editDistance counts insertions, deletions, substitutions and transpositions
-// of neighbours (optimal string alignment).
-func editDistance(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := row[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			next[j] = min(change, row[j]+1, next[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
 }

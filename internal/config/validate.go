@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +31,7 @@ func (v *validator) run() {
 	v.kafka(&v.cfg.Kafka)
 	v.tls(&v.cfg.Kafka.TLS)
 	v.process(v.cfg)
+	v.slotMonitor(&v.cfg.SlotMonitor)
 }
 
 // fail reports a problem of path, unless a rule looked at a value that could
@@ -47,9 +47,10 @@ func (v *validator) fail(path, message string, involved ...string) {
 	v.problems = append(v.problems, Problem{Origin: v.cfg.origin(path), Path: path, Message: message})
 }
 
-// required reports a missing value.
+// required reports a missing value. Everything that is required is the
+// stream's; what slots need is in serverToWatch.
 func (v *validator) required(path string, missing bool, example string) bool {
-	if missing && !v.unread {
+	if missing && !v.unread && v.cfg.need == NeedStream {
 		v.fail(path, "is required, for example "+example)
 	}
 	return !missing
@@ -92,12 +93,7 @@ func (v *validator) process(c *Config) {
 	oneOf(v, "on_poison", c.OnPoison, OnPoisonStop)
 	oneOf(v, "on_stop", c.OnStop, OnStopStay, OnStopExit)
 	v.between("shutdown_timeout", c.ShutdownTimeout, Duration(100*time.Millisecond), Duration(time.Hour))
-	if c.HTTP.Listen != "" {
-		_, port, err := net.SplitHostPort(c.HTTP.Listen)
-		if err != nil || port != "0" && !validPort(port) {
-			v.fail("http.listen", `must be host:port, for example 127.0.0.1:9477, or "off"`)
-		}
-	}
+	v.http(c.HTTP)
 	oneOf(v, "log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
 	oneOf(v, "log.format", c.Log.Format, FormatJSON, FormatConsole)
 }

@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
+const exampleURL = "postgres://cdcpub@db.internal:5432/shop?sslmode=verify-full"
+
 func (v *validator) postgres(p *Postgres) {
-	if v.required("postgres.url", p.URL == "", "postgres://cdcpub@db.internal:5432/shop?sslmode=verify-full") {
+	if v.required("postgres.url", p.URL == "", exampleURL) {
 		v.connString(p)
 	}
 	if v.required("postgres.slot", p.Slot == "", "cdcpub") && !validSlot(p.Slot) {
