@@ -33,6 +33,7 @@ func shapes() []shape {
 	return []shape{
 		{"default", defaults(), benchRows()},
 		{"headers", defaults(), benchRows(cell{"headers", jsonbOID, []byte(`{"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tenant": "acme", "retry": 3}`)})},
+		{"occurred_at", defaults(), benchRows(cell{"occurred_at", timestamptzOID, []byte("2026-11-30 08:17:40.123456+00")})},
 		{"timestamp", defaults(withTimestamp), benchRows(cell{"created_at", timestamptzOID, []byte("2026-11-30 08:17:40.123456+00")})},
 		{"bytea", defaults(), benchRows(cell{"payload", byteaOID, []byte(`\x` + strings.Repeat("ab", 300))})},
 	}
@@ -56,7 +57,7 @@ func BenchmarkRoute(b *testing.B) {
 // bytea costs the decoded payload. The number in the headers is checked with a
 // pooled scanner, and the race detector empties pools at random.
 func TestRoutingHardlyAllocates(t *testing.T) {
-	limits := map[string]float64{"default": 0.1, "headers": 0.5, "timestamp": 0.1, "bytea": 1.1}
+	limits := map[string]float64{"default": 0.1, "occurred_at": 0.1, "headers": 0.5, "timestamp": 0.1, "bytea": 1.1}
 	for _, shape := range shapes() {
 		r := newRouter(t, shape.config)
 		perRun := testing.AllocsPerRun(20, func() {

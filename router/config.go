@@ -45,6 +45,7 @@ type Columns struct {
 	Payload       Column // record value; NULL is a tombstone
 	Headers       Column // a JSON object whose members become headers
 	Timestamp     Column // record timestamp; commit time when unset or NULL
+	OccurredAt    Column // when the event happened: for metrics only, no part of the record on the wire
 }
 
 // HeaderColumn is a header and the column that fills it.
@@ -68,6 +69,7 @@ func Defaults() Config {
 			AggregateID:   Named("aggregate_id"),
 			Payload:       Named("payload"),
 			Headers:       Column{Name: "headers", Optional: true},
+			OccurredAt:    Column{Name: "occurred_at", Optional: true},
 		},
 		Headers: []HeaderColumn{
 			{Header: "id", Column: Named("event_id")},
@@ -82,9 +84,12 @@ func Defaults() Config {
 // RequiredColumns are the columns that every outbox table must have and publish
 // for its rows to be routed by this configuration, which must be valid: those
 // of the parts, headers and topic placeholders that are in use and not optional.
+// Columns.OccurredAt is one of them although rows are routed without it: who
+// names it should hear at the start that it is not there.
 func (c Config) RequiredColumns() []string {
 	template, _ := parseTopic(c.Topic) // Validate reports what is wrong with it
 	b := &planner{config: &c, rel: &wal.Relation{}}
 	b.plan(template)
+	b.index(c.Columns.OccurredAt)
 	return b.missing
 }

@@ -12,6 +12,7 @@
 //	schema_version (optional)    header schemaVersion, left out when NULL
 //	headers (optional)           one header per member of the JSON object
 //	(only when configured)       timestamp; else it is the commit time
+//	occurred_at (optional)       no part: Record.OccurredAt, for metrics
 //
 // Which tables are outboxes is decided before a row comes here, by the stream,
 // which knows partitions by oid. The router takes any row that has the columns.
@@ -58,6 +59,13 @@
 // taken as UTC), cut to milliseconds. Instants before 1970 and infinity cannot
 // be stored by Kafka and are an Error. Kafka deletes by record timestamp: old
 // values of a column vanish with the next retention check.
+//
+// # When the event happened
+//
+// Columns.OccurredAt is read in the same way, into Record.OccurredAt, so that the
+// time from the event to Kafka can be measured. It changes nothing of what is
+// published: a value that is no instant after 1970, a column of another type and a
+// table without the column all give 0, never an Error.
 //
 // # Errors
 //

@@ -34,6 +34,8 @@ type plan struct {
 	timestamp         int // or -1
 	timestampName     string
 	timestampType     uint32
+	occurredAt        int // or -1, also when it cannot be read
+	occurredAtType    uint32
 	aggregateType     int // only when the topic map is used, else -1
 	aggregateTypeName string
 	topic             []plannedPart
@@ -105,6 +107,7 @@ func (b *planner) plan(topic []topicPart) *plan {
 	if p.timestamp >= 0 {
 		p.timestampType = b.rel.Columns[p.timestamp].TypeOID
 	}
+	p.occurredAt, p.occurredAtType = b.occurredAt()
 	return p
 }
 
@@ -117,6 +120,22 @@ func (b *planner) index(column Column) int {
 		b.missing = append(b.missing, column.Name)
 	}
 	return i
+}
+
+// occurredAt finds the column if the table has it in a type that holds an
+// instant. That it has not makes no row unpublishable: it is only measured.
+func (b *planner) occurredAt() (index int, typeOID uint32) {
+	index = b.index(Column{Name: b.config.Columns.OccurredAt.Name, Optional: true})
+	if index < 0 || !holdsInstant(b.rel.Columns[index].TypeOID) {
+		return -1, 0
+	}
+	return index, b.rel.Columns[index].TypeOID
+}
+
+// holdsInstant is true for timestamp and timestamptz, and for what may be a
+// domain over them.
+func holdsInstant(typeOID uint32) bool {
+	return typeOID == timestampOID || typeOID == timestamptzOID || typeOID >= firstUserOID
 }
 
 func (b *planner) field(column Column) field {
@@ -140,7 +159,7 @@ func (b *planner) fault(p *plan) *fault {
 			hint:   "name the right columns in outbox.columns, outbox.headers and kafka.topic, or, if the publication has a column list, add them to it; rows written before such a change keep their old shape in the WAL",
 		}
 	}
-	if oid := p.timestampType; oid != 0 && oid < firstUserOID && oid != timestampOID && oid != timestamptzOID {
+	if oid := p.timestampType; oid != 0 && !holdsInstant(oid) {
 		return &fault{
 			column: p.timestampName,
 			reason: fmt.Sprintf("column %s has type OID %d, but a record timestamp needs timestamp or timestamptz", p.timestampName, oid),

@@ -16,6 +16,10 @@ type Record struct {
 	// EventID is the value of the event id column, kept apart because every
 	// error message about the record names it.
 	EventID []byte
+	// OccurredAt is when the event happened by the column Columns.OccurredAt,
+	// in microseconds since 1970; 0 when that is not known. It does not go to
+	// Kafka: only metrics look at it.
+	OccurredAt int64
 }
 
 // Header is one Kafka record header. A nil Value is a null header.

@@ -120,7 +120,7 @@ func (r *Router) record(p *plan, commitTime time.Time, values [][]byte) (Record,
 	if f != nil {
 		return Record{}, f
 	}
-	record := Record{Topic: topic, Key: key, EventID: eventID}
+	record := Record{Topic: topic, Key: key, EventID: eventID, OccurredAt: p.occurred(values)}
 	if record.Timestamp, f = p.time(commitTime, values); f == nil {
 		if record.Headers, f = r.headers(p, values); f == nil {
 			record.Value, f = p.value.bytes(values)

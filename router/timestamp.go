@@ -3,6 +3,7 @@ package router
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -27,6 +28,19 @@ func (p *plan) time(commitTime time.Time, values [][]byte) (time.Time, *fault) {
 	f := columnFault(p.timestampName, fmt.Sprintf("is %q, which %s", shorten(text), problem))
 	f.hint = "leave outbox.columns.timestamp out to use the commit time; " + giveUpHint
 	return time.Time{}, f
+}
+
+// occurred is when the event happened in microseconds since 1970, 0 when the
+// column is NULL, infinite, before 1970 or no timestamp: it is only measured.
+func (p *plan) occurred(values [][]byte) int64 {
+	if p.occurredAt < 0 || values[p.occurredAt] == nil {
+		return 0
+	}
+	t, problem := parseTimestamp(values[p.occurredAt], p.occurredAtType)
+	if problem != "" || t.Unix() > math.MaxInt64/1_000_000 {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 func toMillisecond(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }

@@ -16,6 +16,8 @@ type Batch struct {
 	// Bytes is the size of the rows in the batch.
 	Bytes int
 
+	rows, transactions int // how many events are Insert and Commit
+
 	values [][]byte
 	free   chan<- *Batch
 }
@@ -46,11 +48,19 @@ func (b *Batch) interval() time.Duration {
 func (b *Batch) full() bool { return len(b.Events) >= maxBatchEvents || b.Bytes >= maxBatchBytes }
 
 func (b *Batch) add(e Event) {
+	switch e.Kind {
+	case Insert:
+		b.rows++
+	case Commit:
+		b.transactions++
+	}
 	for _, value := range e.Row.Values {
 		b.Bytes += len(value)
 	}
 	b.Events = append(b.Events, e)
 }
+
+func (b *Batch) tally() tally { return tally{b.transactions, b.rows, b.Bytes} }
 
 // takeValues cuts n values from the batch's slab. Values cut earlier stay
 // valid when the slab grows: they keep the array they were cut from.
@@ -68,7 +78,8 @@ func (b *Batch) takeValues(n int) [][]byte {
 func (b *Batch) Release() {
 	clear(b.Events)
 	clear(b.values)
-	b.Events, b.values, b.Bytes = b.Events[:0], b.values[:0], 0
+	b.Events, b.values = b.Events[:0], b.values[:0]
+	b.Bytes, b.rows, b.transactions = 0, 0, 0
 	select {
 	case b.free <- b:
 	default:

@@ -115,7 +115,7 @@ func (c *Config) slotLost(slot *slotRow, system pglogrepl.IdentifySystemResult) 
 		why = "wal_status " + slot.WALStatus
 	}
 	return c.stop(SlotLost, nil,
-		fmt.Sprintf("drop the slot (SELECT pg_drop_replication_slot(%s)), create a new one with `cdcpub init`, then publish the rows of that range from the outbox table, if they are still in it; raise max_slot_wal_keep_size or alert earlier", quoteLiteral(c.Slot)),
+		fmt.Sprintf("drop the slot (`cdcpub slot drop %s`), create a new one (`cdcpub slot create %s`), then publish the rows of that range from the outbox table, if they are still in it; raise max_slot_wal_keep_size or alert earlier", c.Slot, c.Slot),
 		"slot %s is lost (%s): %s can no longer be read through it, and unpublished outbox rows in that range will never arrive by themselves", c.Slot, why, gone)
 }
 

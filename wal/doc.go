@@ -9,8 +9,8 @@
 //     a Stream is never repaired, it ends and the next is opened.
 //   - Stream owns the replication connection. Run's goroutine is the only one
 //     that reads it, writes it, decodes, and decides when a status is due.
-//     Confirm, Stop, Finish, Silence and Stall are for everyone: they set an
-//     atomic value and wake Run.
+//     Confirm, Stop and Finish are for everyone: they set an atomic value and
+//     wake Run. So are Silence, Quiet, Counters and Stall, which only read one.
 //   - link is the socket. It lies below TLS, reads in large pieces, and asks
 //     Run's goroutine before it waits. To wake a goroutine that waits for the
 //     socket, others move its read deadline into the past, and do nothing else
@@ -94,6 +94,11 @@
 // publishes must stop when it exceeds less than wal_sender_timeout. Bytes are
 // no proof when this process stood still for so long that the server may have
 // given up on it: they may have waited in the socket since before a takeover.
+//
+// Quiet is the time for which Run has listened and heard nothing, whatever looks
+// found. A walsender that holds the slot for us and stands still shows in Quiet
+// alone. So that an idle server does not, the status update asks it to answer
+// also while looks keep Silence short.
 //
 // # Not obvious
 //

@@ -18,7 +18,7 @@ import (
 // the socket in large pieces and tells its owner when there is nothing left to
 // read without waiting, which is where a batch ends.
 //
-// All methods but interrupt and silence belong to the owner's goroutine. No
+// All methods but interrupt, silence and quiet belong to the owner's goroutine. No
 // context ever reaches this connection while it streams: a context's deadline
 // is set on the whole socket, where it tears a status update that is being
 // written. Read deadlines are set here, by the owner, and by interrupt.
@@ -36,6 +36,9 @@ type link struct {
 	// began.
 	heard atomic.Int64
 	began time.Time
+	// listening is since when the owner has listened without hearing, since
+	// began.
+	listening atomic.Int64
 	// sent is when the last status update went out. The server gives up on a
 	// client that it has not heard for wal_sender_timeout; trust is less.
 	sent  time.Time
@@ -93,7 +96,10 @@ func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) 
 }
 
 // stream begins the part of the connection's life in which mayWait is asked.
-func (l *link) stream(mayWait func() (time.Time, bool)) { l.mayWait, l.streaming = mayWait, true }
+func (l *link) stream(mayWait func() (time.Time, bool)) {
+	l.mayWait, l.streaming = mayWait, true
+	l.listen()
+}
 
 // Read is called by the driver when it needs more bytes than it has.
 func (l *link) Read(p []byte) (int, error) {
@@ -118,6 +124,9 @@ func (l *link) Read(p []byte) (int, error) {
 		if l.suspect(); n > 0 && l.doubt.IsZero() {
 			l.touch()
 		}
+		if n > 0 {
+			l.listen()
+		}
 		if n == 0 && err != nil {
 			return 0, err
 		}
@@ -137,6 +146,12 @@ func (l *link) receive() (pgproto3.BackendMessage, error) {
 
 // interrupt ends a wait for the socket. Safe from any goroutine.
 func (l *link) interrupt() { _ = l.SetReadDeadline(time.Unix(1, 0)) }
+
+// listen begins to count the quiet anew: something was heard, or nobody listened
+// until now.
+func (l *link) listen() { l.listening.Store(int64(time.Since(l.began))) }
+
+func (l *link) quiet() time.Duration { return time.Since(l.began) - time.Duration(l.listening.Load()) }
 
 func (l *link) touch() { l.heard.Store(int64(time.Since(l.began))) }
 

@@ -154,6 +154,7 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 	}
 	s.batch = s.newBatch()
 	s.confirmed.Store(uint64(slot.confirmed))
+	s.counters.received.Store(uint64(slot.confirmed))
 	return s, nil
 }
 
@@ -196,7 +197,7 @@ func (c *Config) publicationMissing() *StopError {
 // yet where the slot reads.
 func (c *Config) publicationTooNew(cause error) *StopError {
 	return c.stop(PublicationTooNew, cause,
-		fmt.Sprintf("the slot must be created again, after the publication: save the outbox rows that are not in Kafka yet, then SELECT pg_drop_replication_slot(%s) and `cdcpub init -c <your config>`; see README, \"A slot older than its publication\"", quoteLiteral(c.Slot)),
+		fmt.Sprintf("the slot must be created again, after the publication: save the outbox rows that are not in Kafka yet, then `cdcpub slot drop %s` and `cdcpub init -c <your config>`; see README, \"A slot older than its publication\"", c.Slot),
 		"slot %s is older than publication %s, which did not exist yet at the WAL that the slot reads: it cannot be decoded, and nothing was skipped", c.Slot, c.Publication)
 }
 

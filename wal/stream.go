@@ -12,8 +12,8 @@ import (
 )
 
 // Stream owns one replication connection from START_REPLICATION to its end.
-// Run does everything on one goroutine; Confirm, Stop, Finish, Silence and
-// Stall are the calls that others may make.
+// Run does everything on one goroutine; Confirm, Stop, Finish, Silence, Quiet,
+// Counters and Stall are the calls that others may make.
 type Stream struct {
 	config   Config
 	identity Identity
@@ -36,6 +36,7 @@ type Stream struct {
 	finish    chan struct{}
 	finished  atomic.Bool
 	stall     atomic.Pointer[Stall]
+	counters  counters
 }
 
 // Stall names why nothing comes although the connection lives.
@@ -71,6 +72,7 @@ func (s *Stream) Confirm(lsn pglogrepl.LSN) {
 			break
 		}
 	}
+	s.counters.confirmed.Store(time.Now().UnixNano())
 	if s.announced.CompareAndSwap(false, true) {
 		s.poke()
 	}
@@ -99,6 +101,14 @@ func (s *Stream) Finish() {
 // Silence is how long ago the server was known to hold the slot for us: the
 // publisher's lease runs on it. Safe from any goroutine.
 func (s *Stream) Silence() time.Duration { return s.link.silence() }
+
+// Quiet is how long the stream has listened on the replication connection and
+// heard nothing. Looks at the server from outside, which renew the lease, do
+// not count, and neither does the time in which the stream does not listen,
+// since the receiver takes no batch. So a walsender that stands still, or
+// decodes a huge transaction of other tables, shows here alone. Safe from any
+// goroutine.
+func (s *Stream) Quiet() time.Duration { return s.link.quiet() }
 
 // Stall returns the server's reason for sending nothing, or nil. Safe from any
 // goroutine.
@@ -226,7 +236,7 @@ func (s *Stream) next() time.Time {
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
-		taker, next, interval := out, s.next(), s.batch.interval()
+		taker, next, interval, tally := out, s.next(), s.batch.interval(), s.batch.tally()
 		if !s.batch.full() && time.Now().Before(s.due) {
 			taker = nil
 			if s.due.Before(next) {
@@ -237,11 +247,13 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 		select {
 		case taker <- s.batch:
 			s.batch, s.due = s.newBatch(), time.Now().Add(interval)
+			s.counters.add(tally)
 		case <-timer.C:
 		case <-s.wake:
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		s.link.listen()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -256,6 +268,7 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 // outside when it is silent or when we hold the confirmed LSN back.
 func (s *Stream) tend() error {
 	now := time.Now()
+	s.counters.received.Store(uint64(s.received))
 	s.probes.progress(now, s.Confirmed(), s.received)
 	if err := s.probes.judge(s, now); err != nil {
 		return err
@@ -276,7 +289,9 @@ func (s *Stream) sendStatus(now time.Time) error {
 	if flush > s.received {
 		return fmt.Errorf("refusing to confirm %s on slot %s: only %s was received on this connection", flush, s.config.Slot, s.received)
 	}
-	ask := s.link.silence() >= s.pacer.interval/2
+	// Looks keep the lease young, and an idle server that is not asked says
+	// nothing: without asking it could not be told from one that stands still.
+	ask := max(s.link.silence(), s.link.quiet()) >= s.pacer.interval/2
 	status := make([]byte, 0, 34)
 	status = append(status, 'r')
 	status = binary.BigEndian.AppendUint64(status, uint64(s.received))
@@ -313,6 +328,7 @@ func (s *Stream) leave(ctx context.Context, reason error) error {
 		case <-s.wake:
 		}
 		timer.Stop()
+		s.link.listen()
 		if ctx.Err() != nil {
 			return errors.Join(reason, context.Cause(ctx))
 		}

@@ -37,7 +37,9 @@ func (p *Producer) answered(answers []produced, now time.Time) {
 			if acked == nil {
 				acked = make([]uint64, 0, total)
 			}
-			acked = p.settle(part, outcomeOf(a, part), acked, now)
+			o := outcomeOf(a, part)
+			p.client.tally.attempted(o)
+			acked = p.settle(part, o, acked, now)
 		}
 	}
 	if len(acked) > 0 {
@@ -111,14 +113,15 @@ func outcomeOf(a *produced, part *partition) outcome {
 func (p *Producer) settle(part *partition, o outcome, acked []uint64, now time.Time) []uint64 {
 	kept := part.batch
 	e := part.settle(o, now, &p.policy)
-	if kept != nil && part.batch == nil {
-		p.recycle(kept)
-	}
 	if e.acked > 0 {
+		p.client.tally.acknowledged(part.topic.name, kept.payload, &part.queue, e.acked, now)
 		for i := range e.acked {
 			acked = append(acked, part.queue.at(i).message.Seq)
 		}
 		part.drop(e.acked)
+	}
+	if kept != nil && part.batch == nil {
+		p.recycle(kept)
 	}
 	p.apply(part, e, now)
 	p.enlist(part)

@@ -42,8 +42,9 @@ type batch struct {
 	// The wire form wants pointers.
 	recordPointers []*sarama.Record
 	headerPointers []*sarama.RecordHeader
-	// size is the estimate of the encoded size before compression.
-	size int
+	// size is the estimate of the encoded size before compression, payload the
+	// sum of the keys, values and headers alone.
+	size, payload int
 }
 
 // count is the number of records in b.
@@ -69,6 +70,7 @@ func (b *batch) fill(q *queue, n int, codec sarama.CompressionCodec) {
 		})
 		b.recordPointers = append(b.recordPointers, &b.records[i])
 		b.size += q.at(i).size + deltaAllowance
+		b.payload += len(record.Key) + len(record.Value)
 	}
 	b.wire = sarama.RecordBatch{
 		Version:          2,
@@ -84,11 +86,13 @@ func (b *batch) fill(q *queue, n int, codec sarama.CompressionCodec) {
 // grow empties the arenas and makes room for n entries: pointers into them
 // must stay valid while they fill.
 func (b *batch) grow(q *queue, n int) {
-	headers, names := 0, 0
+	headers, names, values := 0, 0, 0
 	for i := range n {
 		for j := range q.at(i).message.Record.Headers {
+			h := &q.at(i).message.Record.Headers[j]
 			headers++
-			names += len(q.at(i).message.Record.Headers[j].Key)
+			names += len(h.Key)
+			values += len(h.Value)
 		}
 	}
 	b.records = emptied(b.records, n)
@@ -96,7 +100,7 @@ func (b *batch) grow(q *queue, n int) {
 	b.headers = emptied(b.headers, headers)
 	b.headerPointers = emptied(b.headerPointers, headers)
 	b.names = emptied(b.names, names)
-	b.size = batchOverhead
+	b.size, b.payload = batchOverhead, names+values
 }
 
 func emptied[T any](s []T, capacity int) []T {

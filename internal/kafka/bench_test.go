@@ -49,9 +49,10 @@ func benchmarkProducer(b *testing.B, codec string) {
 	for acked < b.N {
 		for sent < b.N && sent-acked < window {
 			messages := make([]pipeline.Message, min(chunk, b.N-sent))
+			now := time.Now().UnixMicro()
 			for i := range messages {
-				messages[i] = pipeline.Message{Seq: uint64(sent), Record: router.Record{
-					Topic: "orders", Key: keys[sent%len(keys)], Value: value, Headers: headers, Timestamp: at,
+				messages[i] = pipeline.Message{Seq: uint64(sent), Committed: now, Record: router.Record{
+					Topic: "orders", Key: keys[sent%len(keys)], Value: value, Headers: headers, Timestamp: at, OccurredAt: now,
 				}}
 				sent++
 			}

@@ -212,6 +212,9 @@ var rulesByCode = func() []rule {
 	return index
 }()
 
+// unknownCode is the name of codes that the table does not know.
+const unknownCode = "UNKNOWN_CODE"
+
 // firstCode is the lowest error code, UNKNOWN_SERVER_ERROR.
 const firstCode sarama.KError = -1
 
@@ -221,7 +224,7 @@ func classify(code sarama.KError) rule {
 	if i := int(code) - int(firstCode); i >= 0 && i < len(rulesByCode) && rulesByCode[i].class != 0 {
 		return rulesByCode[i]
 	}
-	return rule{code, "UNKNOWN_CODE", classRetry, true, "an error code newer than this program"}
+	return rule{code, unknownCode, classRetry, true, "an error code newer than this program"}
 }
 
 // classifyError returns the rule of an error without a per-partition answer:

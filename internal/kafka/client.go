@@ -11,8 +11,8 @@ import (
 )
 
 // Client is what outlives a session: the producer ids and epochs used last,
-// and what the topics looked like when they were first seen. It holds no
-// connection. Safe for concurrent use.
+// what the topics looked like when they were first seen, and the counters. It
+// holds no connection. Safe for concurrent use.
 type Client struct {
 	config Config
 	// session numbers the newest Producer; older ones are superseded.
@@ -23,6 +23,8 @@ type Client struct {
 	closed     bool
 	identities map[topicPartition]identity
 	topics     map[string]topicFacts
+
+	tally tally
 }
 
 type topicPartition struct {
@@ -49,6 +51,7 @@ func NewClient(config Config) (*Client, error) {
 		producers:  make(map[*Producer]struct{}),
 		identities: make(map[topicPartition]identity),
 		topics:     make(map[string]topicFacts),
+		tally:      newTally(),
 	}, nil
 }
 

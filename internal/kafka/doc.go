@@ -62,6 +62,12 @@
 // unknown are sent under a new epoch they may come twice, in order:
 // 7 8 7 8.
 //
+// # Counters
+//
+// What the sessions of a Client have done is counted in the Client
+// (counters.go), so that a reconnect takes nothing back. Producers take its lock
+// once per batch of a partition that was answered, never per record.
+//
 // # Limits
 //
 //   - Brokers measure the age of a producer id by the timestamps of its

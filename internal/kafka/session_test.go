@@ -221,7 +221,7 @@ func TestLeaseThatEndsStopsSendingAndIsANamedStall(t *testing.T) {
 	}
 	s.Send(s.numbered("orders", 10, oneKey))
 	s.stalls("waiting for the lease", func(p pipeline.PartitionStatus) bool {
-		return strings.HasPrefix(p.Stall, "lease") && p.Queued == 10 && !p.StallSince.IsZero()
+		return strings.HasPrefix(p.Stall, "lease") && p.LeaseLost && p.Queued == 10 && !p.StallSince.IsZero()
 	})
 	if len(seen) > 0 {
 		t.Errorf("sent without a lease: %+v", <-seen)

@@ -35,7 +35,8 @@ func (p *Producer) snapshot() pipeline.ProducerStatus {
 
 func (p *Producer) describe(topic string, partition int32, q *queue, stall string, since time.Time) pipeline.PartitionStatus {
 	head := q.at(0)
-	if stall == "" && !p.leaseLostSince.IsZero() {
+	leaseLost := stall == "" && !p.leaseLostSince.IsZero()
+	if leaseLost {
 		stall, since = leaseStall, p.leaseLostSince
 	}
 	return pipeline.PartitionStatus{
@@ -46,5 +47,6 @@ func (p *Producer) describe(topic string, partition int32, q *queue, stall strin
 		Oldest:      head.message.Position,
 		Stall:       stall,
 		StallSince:  since,
+		LeaseLost:   leaseLost,
 	}
 }

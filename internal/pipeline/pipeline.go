@@ -189,7 +189,9 @@ func (p *Pipeline) row(e *wal.Event) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	p.messages = append(p.messages, Message{Seq: seq, Record: *p.pending, Position: p.position, Table: e.Row.Relation})
+	p.messages = append(p.messages, Message{
+		Seq: seq, Record: *p.pending, Position: p.position, Table: e.Row.Relation, Committed: p.commit.UnixMicro(),
+	})
 	p.position.Ordinal++
 	p.pending = nil
 	p.counts.sent++
@@ -226,6 +228,7 @@ func (p *Pipeline) outcome(result Result) error {
 		p.accepted(seq)
 	}
 	p.counts.acked += len(result.Acked)
+	p.counts.lastAcked = time.Now()
 	p.confirm()
 	return nil
 }

@@ -25,6 +25,10 @@ type Message struct {
 	Record   router.Record
 	Position Position
 	Table    *wal.Relation
+	// Committed is the commit time of the row's transaction by the server's
+	// clock, in microseconds since 1970. It does not go to Kafka: only metrics
+	// look at it.
+	Committed int64
 }
 
 // Producer delivers messages to Kafka in order. One per session: after an
@@ -96,4 +100,7 @@ type PartitionStatus struct {
 	// the last attempt, empty otherwise. StallSince is when that began.
 	Stall      string
 	StallSince time.Time
+	// LeaseLost says that Stall is the end of the lease: nothing may be sent
+	// to any partition.
+	LeaseLost bool
 }

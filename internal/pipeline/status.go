@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"sync"
+	"time"
 
 	"github.com/jackc/pglogrepl"
 )
@@ -15,6 +16,8 @@ type Status struct {
 	Bytes        int // size of the window
 	Full         bool
 	Confirmed    pglogrepl.LSN
+	// LastAcked is when the newest acknowledgement came, zero before the first.
+	LastAcked time.Time
 	// Rejected is the oldest record that Kafka refuses, or nil.
 	Rejected *RejectedError
 }
@@ -22,6 +25,7 @@ type Status struct {
 type counts struct {
 	transactions, sent, acked int
 	confirmed                 pglogrepl.LSN
+	lastAcked                 time.Time
 }
 
 type statusBox struct {
@@ -33,7 +37,7 @@ func (p *Pipeline) publishStatus() {
 	status := Status{
 		Transactions: p.counts.transactions, Sent: p.counts.sent, Acked: p.counts.acked,
 		Outstanding: p.tracker.Outstanding(), Bytes: p.tracker.Bytes(), Full: p.pending != nil,
-		Confirmed: p.tracker.Confirmed(),
+		Confirmed: p.tracker.Confirmed(), LastAcked: p.counts.lastAcked,
 	}
 	if len(p.rejected) > 0 {
 		status.Rejected = p.rejected[0]

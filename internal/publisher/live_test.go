@@ -3,6 +3,10 @@ package publisher
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ func TestSessions(t *testing.T) {
 	w := startWorld(t)
 	t.Run("publish, standby, take over, stop", w.takeOver)
 	t.Run("a terminated walsender is followed by another session", w.terminated)
+	t.Run("a walsender that stands still is named", w.frozen)
 	t.Run("blocked until the cause is gone", w.blocked)
 	t.Run("blocked at a row, until the slot is moved past it", w.poisoned)
 	t.Run("on_stop: exit ends", w.exits)
@@ -34,7 +39,7 @@ func (w *world) takeOver(t *testing.T) {
 	}
 	second := w.run(t, "takeover", nil)
 	second.until("it stands by", in(Standby))
-	if status := second.Status(); !status.Ready || status.Role != "standby" || status.Stall == nil || status.Sessions != 0 {
+	if status := second.Status(); !status.Ready || status.Role != "standby" || status.Stall == nil || status.Stall.Kind != StallStandby || status.Sessions != 0 {
 		t.Errorf("while standing by: %+v", status)
 	}
 	if err := first.shutdown(); err != nil {
@@ -79,6 +84,56 @@ func (w *world) terminated(t *testing.T) {
 	if err := s.shutdown(); err != nil {
 		t.Errorf("stopped: %v", err)
 	}
+	s.countedOverSessions(t)
+}
+
+// countedOverSessions: three sessions read a row each, and a fourth was stopped.
+func (s *service) countedOverSessions(t *testing.T) {
+	status := s.Status()
+	want := Status{RowsRead: 3, BytesRead: 3 * int64(len("0orderonex")), SessionEnds: map[EndCause]int{}}
+	for _, cause := range EndCauses() {
+		want.SessionEnds[cause] = 0
+	}
+	want.SessionEnds[EndTerminated], want.SessionEnds[EndStop] = 3, 1
+	if status.RowsRead != want.RowsRead || status.BytesRead != want.BytesRead || status.Transactions < 3 || !maps.Equal(status.SessionEnds, want.SessionEnds) {
+		t.Errorf("%+v", status)
+	}
+	if status.LastConfirmed.IsZero() || status.LastAcknowledged.IsZero() || status.ReceivedLSN == "" {
+		t.Errorf("confirmed %s, acknowledged %s, received %q", status.LastConfirmed, status.LastAcknowledged, status.ReceivedLSN)
+	}
+}
+
+// Looks find the walsender alive, so that the session goes on.
+func (w *world) frozen(t *testing.T) {
+	t.Parallel()
+	url := w.database(t, "frozen")
+	s := w.run(t, "frozen", func(c *Config) { c.WAL.WALSenderTimeout = 6 * time.Second })
+	s.until("it streams", in(Streaming))
+	s.insert("1", "x")
+	s.until("it is acknowledged", acked(1))
+	result := execute(t, url, "SELECT active_pid FROM pg_replication_slots WHERE slot_name = 'frozen'")
+	pid, err := strconv.Atoi(string(result[0].Rows[0][0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceValue(func() error { return syscall.Kill(pid, syscall.SIGCONT) })
+	defer func() { _ = resume() }()
+	s.until("it is named", func(status Status) bool { return status.Stall != nil && status.Stall.Kind == StallPostgresSilent })
+	if status := s.Status(); status.State != Streaming || status.Sessions != 1 {
+		t.Errorf("%+v", status)
+	}
+	if err := resume(); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is over", func(status Status) bool { return status.Ready && status.Stall == nil })
+	s.insert("2", "x")
+	s.until("it publishes", acked(2))
+	if err := s.shutdown(); err != nil {
+		t.Errorf("stopped: %v", err)
+	}
 }
 
 func (w *world) blocked(t *testing.T) {
@@ -89,7 +144,7 @@ func (w *world) blocked(t *testing.T) {
 	execute(t, url, "ALTER TABLE outbox RENAME TO hidden")
 	execute(t, url, "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = 'blocked'")
 	s.until("it is blocked", in(Blocked))
-	if status := s.Status(); status.Ready || status.Role != "standby" || status.Stall == nil {
+	if status := s.Status(); status.Ready || status.Role != "standby" || status.Stall == nil || status.Stall.Kind != StallBlocked {
 		t.Errorf("while blocked: %+v", status)
 	}
 	execute(t, url, "ALTER TABLE hidden RENAME TO outbox")
@@ -108,8 +163,7 @@ func (w *world) poisoned(t *testing.T) {
 	t.Parallel()
 	url := w.database(t, "poisoned")
 	s := w.publisher(t, "poisoned", nil)
-	s.insert("1", "x")
-	before := s.now()
+	before := s.insert("1", "x")
 	execute(t, url, "BEGIN; INSERT INTO outbox VALUES ('2', 'order', 'one', 'x'), ('3', 'order', 'one', 'poison'), ('4', 'order', 'one', 'x'); COMMIT")
 	behind := s.now()
 	s.insert("5", "x")
@@ -140,8 +194,7 @@ func (w *world) exits(t *testing.T) {
 	w.database(t, "exits")
 	s := w.run(t, "exits", func(c *Config) { c.ExitOnStop = true })
 	s.until("it streams", in(Streaming))
-	s.insert("1", "x")
-	before := s.now()
+	before := s.insert("1", "x")
 	s.insert("2", "poison")
 	var stopped *StoppedError
 	if err := s.ended(); !errors.As(err, &stopped) || !stopped.Decision {

@@ -50,8 +50,12 @@ type Publisher struct {
 
 // New returns a Publisher that has done nothing yet.
 func New(config Config) *Publisher {
+	ends := make(map[EndCause]int)
+	for _, cause := range EndCauses() {
+		ends[cause] = 0
+	}
 	return &Publisher{config: config, log: config.Log.With(zap.String("slot", config.WAL.Slot)),
-		state: state{name: Connecting, since: time.Now()}}
+		state: state{name: Connecting, since: time.Now(), ends: ends}}
 }
 
 // How often a new session is tried.

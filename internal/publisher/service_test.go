@@ -189,9 +189,12 @@ func (s *service) shutdown() error {
 	return s.ended()
 }
 
-func (s *service) insert(id, payload string) {
+// insert returns an LSN within its transaction. That of a look after it could
+// lie beyond what other databases write meanwhile, which nobody has to confirm.
+func (s *service) insert(id, payload string) string {
 	s.t.Helper()
-	execute(s.t, s.url, fmt.Sprintf("INSERT INTO outbox VALUES ('%s', 'order', 'one', '%s')", id, payload))
+	results := execute(s.t, s.url, fmt.Sprintf("BEGIN; INSERT INTO outbox VALUES ('%s', 'order', 'one', '%s'); SELECT pg_current_wal_insert_lsn(); COMMIT", id, payload))
+	return string(results[2].Rows[0][0])
 }
 
 func acked(n int) func(Status) bool { return func(s Status) bool { return s.Acked == n } }

@@ -51,8 +51,13 @@ func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened b
 		Known: p.unpublishable,
 	})
 	p.began(s)
-	defer p.ended(s)
-	return true, s.run(ctx, stop)
+	err = s.run(ctx, stop)
+	cause := endOf(err)
+	if ctx.Err() != nil {
+		cause = EndCancelled
+	}
+	p.ended(s, cause)
+	return true, err
 }
 
 // open connects to PostgreSQL, unless stop is closed meanwhile.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/jackc/pglogrepl"
 	"go.uber.org/zap"
+
+	"github.com/cdcpub/cdcpub/wal"
 )
 
 // State is what the publisher is doing.
@@ -22,14 +24,19 @@ const (
 
 // state is what Status is made of. Guarded by Publisher.mu.
 type state struct {
-	name      State
-	since     time.Time
-	cause     error // why it is not streaming
-	session   *session
-	reported  time.Time     // when the log last had a line about it
-	sessions  int           // begun so far
-	confirmed pglogrepl.LSN // of the last session that ended
-	acked     int           // records acknowledged in sessions that ended
+	name     State
+	since    time.Time
+	cause    error // why it is not streaming
+	session  *session
+	reported time.Time // when the log last had a line about it
+	sessions int       // begun so far
+	// Of sessions that ended: how, the last one's position, and what all of
+	// them have done.
+	ends      map[EndCause]int
+	confirmed pglogrepl.LSN
+	read      wal.Counters
+	acked     int
+	lastAcked time.Time
 	// fruitless counts the sessions in a row that ended soon and sent nothing.
 	fruitless int
 	// blocked is why the state was last Blocked, until a session has come
@@ -125,7 +132,7 @@ func (p *Publisher) announce(s *session) {
 }
 
 // ended takes over what a session leaves.
-func (p *Publisher) ended(s *session) {
+func (p *Publisher) ended(s *session, cause EndCause) {
 	pipe := s.pipe.Status()
 	fruitful := s.fruitful()
 	if fruitful {
@@ -133,8 +140,11 @@ func (p *Publisher) ended(s *session) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.state.ends[cause]++
 	p.state.acked += pipe.Acked
+	p.state.lastAcked = later(p.state.lastAcked, pipe.LastAcked)
 	p.state.confirmed = s.stream.Confirmed()
+	p.state.read = continued(p.state.read, s.stream.Counters())
 	p.state.session = nil
 	p.state.fruitless++
 	if fruitful {
@@ -143,6 +153,22 @@ func (p *Publisher) ended(s *session) {
 	if s.advanced() {
 		p.state.blocked = nil
 	}
+}
+
+// continued adds what another stream has read.
+func continued(before, next wal.Counters) wal.Counters {
+	next.Transactions += before.Transactions
+	next.Rows += before.Rows
+	next.Bytes += before.Bytes
+	next.Confirmed = later(before.Confirmed, next.Confirmed)
+	return next
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (p *Publisher) draining() { p.enter(Draining, nil) }

@@ -2,13 +2,13 @@ package publisher
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"math"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/cdcpub/cdcpub/internal/pipeline"
+	"github.com/cdcpub/cdcpub/wal"
 )
 
 // Status is what /status shows. Its JSON names are stable.
@@ -25,23 +25,26 @@ type Status struct {
 	Slot         string `json:"slot"`
 	Publication  string `json:"publication"`
 	ConfirmedLSN string `json:"confirmed_lsn,omitempty"`
-	// Sessions counts replication connections since the start of the process.
-	Sessions int      `json:"sessions"`
-	Acked    int      `json:"records_acknowledged"`
-	InFlight InFlight `json:"in_flight"`
-	Kafka    *Kafka   `json:"kafka,omitempty"`
-}
-
-// Stall is a cause and when it began.
-type Stall struct {
-	Cause string    `json:"cause"`
-	Since time.Time `json:"since"`
-	// Topic and Partition name the place, where the cause has one.
-	Topic     string `json:"topic,omitempty"`
-	Partition *int32 `json:"partition,omitempty"`
-
-	// logged: the log has lines of its own about it.
-	logged bool
+	// ReceivedLSN is the highest position received on the replication
+	// connection, of the last session while there is none.
+	ReceivedLSN string `json:"received_lsn,omitempty"`
+	// LastConfirmed is when ConfirmedLSN last advanced, LastAcknowledged when
+	// the last record was acknowledged; zero when that has not happened since
+	// the start of the process.
+	LastConfirmed    time.Time `json:"last_confirmed,omitzero"`
+	LastAcknowledged time.Time `json:"last_acknowledged,omitzero"`
+	// What was read from the slot since the start of the process, also again
+	// after a reconnect: see wal.Counters.
+	Transactions int64 `json:"transactions"`
+	RowsRead     int64 `json:"rows_read"`
+	BytesRead    int64 `json:"bytes_read"`
+	// Sessions counts replication connections since the start of the process,
+	// SessionEnds how those that are over ended; it has every cause.
+	Sessions    int              `json:"sessions"`
+	SessionEnds map[EndCause]int `json:"session_ends"`
+	Acked       int              `json:"records_acknowledged"`
+	InFlight    InFlight         `json:"in_flight"`
+	Kafka       *Kafka           `json:"kafka,omitempty"`
 }
 
 // InFlight is the window: from the oldest unacknowledged record to the newest
@@ -73,24 +76,28 @@ type Partition struct {
 func (p *Publisher) Status() Status {
 	p.mu.Lock()
 	state := p.state
+	ends := maps.Clone(state.ends)
 	p.mu.Unlock()
 	status := Status{
 		State: state.name, Since: state.since, Role: "standby",
 		Slot: p.config.WAL.Slot, Publication: p.config.WAL.Publication,
-		Sessions: state.sessions, Acked: state.acked,
+		LastAcknowledged: state.lastAcked, Sessions: state.sessions, SessionEnds: ends, Acked: state.acked,
 	}
 	if state.confirmed != 0 {
 		status.ConfirmedLSN = state.confirmed.String()
 	}
 	if state.cause != nil {
-		status.Stall = &Stall{Cause: state.cause.Error(), Since: state.since, logged: true}
+		status.Stall = &Stall{Kind: kindOf(state.name), Cause: state.cause.Error(), Since: state.since, logged: true}
 	}
+	read := state.read
 	if s := state.session; s != nil {
+		read = continued(read, s.stream.Counters())
 		s.describe(&status, p.config.WAL.WALSenderTimeout)
 		if blocked := state.blocked; status.Stall == nil && blocked != nil && !s.advanced() {
-			status.Stall = &Stall{Cause: "trying again after: " + blocked.Cause, Since: blocked.Since, logged: true}
+			status.Stall = &Stall{Kind: StallBlocked, Cause: "trying again after: " + blocked.Cause, Since: blocked.Since, logged: true}
 		}
 	}
+	status.reader(read)
 	status.Ready = status.ready()
 	return status
 }
@@ -114,11 +121,21 @@ func (s *Status) ready() bool {
 	return false
 }
 
+// reader fills in what all sessions together have read.
+func (s *Status) reader(read wal.Counters) {
+	if read.Received != 0 {
+		s.ReceivedLSN = read.Received.String()
+	}
+	s.Transactions, s.RowsRead, s.BytesRead = read.Transactions, read.Rows, read.Bytes
+	s.LastConfirmed = read.Confirmed
+}
+
 func (s *session) describe(status *Status, timeout time.Duration) {
 	pipe, producer := s.pipe.Status(), s.producer.Status()
 	status.Role = "active"
 	status.ConfirmedLSN = s.stream.Confirmed().String()
 	status.Acked += pipe.Acked
+	status.LastAcknowledged = later(status.LastAcknowledged, pipe.LastAcked)
 	status.InFlight = InFlight{Records: pipe.Outstanding, Bytes: pipe.Bytes, Full: pipe.Full}
 	status.Kafka = &Kafka{Connected: producer.Connected, Partitions: []Partition{}}
 	for _, partition := range producer.Partitions {
@@ -128,45 +145,6 @@ func (s *session) describe(status *Status, timeout time.Duration) {
 		})
 	}
 	status.Stall = s.stall(pipe, producer, timeout)
-}
-
-// stall names the one cause that explains the standstill best, nil when there
-// is none.
-func (s *session) stall(pipe pipeline.Status, producer pipeline.ProducerStatus, timeout time.Duration) *Stall {
-	if pipe.Rejected != nil {
-		return &Stall{Cause: pipe.Rejected.Error(), Since: pipe.Rejected.Since, logged: true}
-	}
-	if cause := s.stream.Stall(); cause != nil {
-		return &Stall{Cause: cause.Cause, Since: cause.Since}
-	}
-	if silence := s.stream.Silence(); silence > timeout {
-		return &Stall{Cause: "PostgreSQL has sent nothing for longer than wal_sender_timeout", Since: time.Now().Add(-silence)}
-	}
-	var oldest *pipeline.PartitionStatus
-	for i := range producer.Partitions {
-		partition := &producer.Partitions[i]
-		if partition.Stall != "" && (oldest == nil || partition.StallSince.Before(oldest.StallSince)) {
-			oldest = partition
-		}
-	}
-	if oldest != nil {
-		return partitionStall(oldest)
-	}
-	if !producer.Connected && time.Since(producer.DisconnectedSince) >= connectGrace {
-		return &Stall{Cause: "Kafka has not answered; see kafka.brokers", Since: producer.DisconnectedSince}
-	}
-	return nil
-}
-
-// partitionStall tells what the head of a partition waits for. While the
-// topic's metadata is missing nobody knows the partition.
-func partitionStall(p *pipeline.PartitionStatus) *Stall {
-	stall := &Stall{Cause: fmt.Sprintf("topic %s: %s", p.Topic, p.Stall), Since: p.StallSince, Topic: p.Topic}
-	if p.Partition >= 0 {
-		stall.Cause = fmt.Sprintf("topic %s partition %d: %s", p.Topic, p.Partition, p.Stall)
-		stall.Partition = &p.Partition
-	}
-	return stall
 }
 
 // How often watch looks, how long a stall must last to be worth a line, and how
@@ -207,17 +185,6 @@ func (p *Publisher) watch(ctx context.Context) {
 			last, lastAcked = time.Now(), status.Acked
 		}
 	}
-}
-
-func (s *Stall) fields() []zap.Field {
-	fields := []zap.Field{zap.String("event", "stalled"), zap.String("cause", s.Cause), zap.Time("since", s.Since)}
-	if s.Topic != "" {
-		fields = append(fields, zap.String("topic", s.Topic))
-	}
-	if s.Partition != nil {
-		fields = append(fields, zap.Int32("partition", *s.Partition))
-	}
-	return fields
 }
 
 // fruitfulSession is the session that publishes, or nil.

@@ -47,7 +47,7 @@ func TestStatusSaysWhySessionsAreNotOpened(t *testing.T) {
 		time.Sleep(time.Minute)
 		// It was no better in between: the next session ended in the same way.
 		p.began(silentSession(p))
-		p.ended(p.state.session)
+		p.ended(p.state.session, EndConnectionLost)
 		_, _ = p.next(rejectedAt(1), &steady{})
 		s := p.Status()
 		if s.State != Blocked || s.Ready || s.Role != "standby" || s.Stall == nil || !s.Stall.Since.Equal(began) || !s.Since.Equal(began) {
@@ -69,7 +69,7 @@ func TestFruitlessSessionsAreFewLines(t *testing.T) {
 			s := silentSession(p)
 			p.began(s)
 			time.Sleep(time.Second)
-			p.ended(s)
+			p.ended(s, EndConnectionLost)
 			_, _ = p.next(io.EOF, &steady{})
 			time.Sleep(maxRetry / 4)
 		}
@@ -83,7 +83,7 @@ func TestFruitlessSessionsAreFewLines(t *testing.T) {
 		if p.fruitfulSession() != s {
 			t.Error("a session that lasts is not noticed")
 		}
-		p.ended(s)
+		p.ended(s, EndConnectionLost)
 		if names := events(logs); len(names) != 1 || names[0] != "resumed" {
 			t.Errorf("logged %q", names)
 		}
