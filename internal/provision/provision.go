@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cdcpub/cdcpub/internal/slotctl"
 )
 
 // Plan names what must exist. Names are as in the catalogs, unquoted.
@@ -37,7 +38,7 @@ func (t Table) quoted() string { return pgx.Identifier{t.Schema, t.Name}.Sanitiz
 type UnusableSlotError struct{ Slot string }
 
 func (e *UnusableSlotError) Error() string {
-	return fmt.Sprintf("slot %s exists but cannot be used: it is lost, belongs to another database, is two-phase or has another plugin than pgoutput (look: SELECT * FROM pg_replication_slots WHERE slot_name = '%s'); if nobody needs it, SELECT pg_drop_replication_slot('%s') and run init again; what it should have held must be published by other means", e.Slot, e.Slot, e.Slot)
+	return fmt.Sprintf("slot %s exists but cannot be used: it is lost, belongs to another database, is two-phase or has another plugin than pgoutput (look: `cdcpub slot status %s`); if nobody needs it, `cdcpub slot drop %s` and run init again; what it should have held must be published by other means", e.Slot, e.Slot, e.Slot)
 }
 
 // Step is one thing that was looked at.
@@ -138,56 +139,12 @@ func (p *Plan) slot(ctx context.Context, conn *pgx.Conn, report func(Step)) erro
 	case !errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("%s: %w", object, err)
 	}
-	lsn, err := p.createSlot(ctx, conn)
+	lsn, err := slotctl.Create(ctx, conn, slotctl.New{Name: p.Slot, Timeout: p.SlotTimeout})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", object, err)
 	}
-	report(Step{object, "created at LSN " + lsn})
+	report(Step{object, "created at LSN " + lsn.String()})
 	return p.unpublished(ctx, conn, report)
-}
-
-// createSlot leaves the time limit to the server: a client that only stops
-// waiting would leave the server at it, and the slot half made.
-func (p *Plan) createSlot(ctx context.Context, conn *pgx.Conn) (lsn string, err error) {
-	const limit = "SELECT set_config('statement_timeout', $1, false)"
-	if _, err := conn.Exec(ctx, limit, fmt.Sprintf("%dms", max(1, p.SlotTimeout.Milliseconds()))); err != nil {
-		return "", err
-	}
-	err = conn.QueryRow(ctx, "SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')", p.Slot).Scan(&lsn)
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	if _, resetErr := conn.Exec(ctx, "RESET statement_timeout"); resetErr != nil {
-		return "", errors.Join(err, resetErr)
-	}
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == "57014" { // query_canceled
-		return "", p.blocked(ctx, conn)
-	}
-	return lsn, explain(err)
-}
-
-// blocked names the oldest write transactions, for which the slot waits.
-func (p *Plan) blocked(ctx context.Context, conn *pgx.Conn) error {
-	const writers = `SELECT text FROM (
-			SELECT xact_start AS began, format('pid %s (user %s, application_name %L, since %s)', pid, usename, application_name, xact_start) AS text
-			FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
-			UNION ALL
-			SELECT prepared, format('prepared transaction %L (user %s, since %s)', gid, owner, prepared) FROM pg_prepared_xacts
-		) writers ORDER BY began LIMIT 3`
-	rows, err := conn.Query(ctx, writers)
-	if err != nil {
-		return err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	who := "look for long ones in pg_stat_activity (xact_start) and pg_prepared_xacts"
-	if len(found) > 0 {
-		who = "the oldest are " + strings.Join(found, ", ")
-	}
-	return fmt.Errorf("not finished within %s: it waits for every write transaction that is running; %s; end them, or try again with a longer --timeout", p.SlotTimeout, who)
 }
 
 // unpublished says how many rows a new slot may never deliver. Those that were
@@ -203,23 +160,6 @@ func (p *Plan) unpublished(ctx context.Context, conn *pgx.Conn, report func(Step
 		}
 	}
 	return nil
-}
-
-// explain adds the cure to refusals that everybody meets once.
-func explain(err error) error {
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
-		return err // also nil
-	}
-	switch refused.Code {
-	case "55000": // object_not_in_prerequisite_state
-		return fmt.Errorf("%w; set wal_level = logical in postgresql.conf and restart PostgreSQL", err)
-	case "53400": // configuration_limit_exceeded
-		return fmt.Errorf("%w; drop slots that nobody uses or raise max_replication_slots", err)
-	case "42501": // insufficient_privilege
-		return fmt.Errorf("%w; as a superuser: ALTER ROLE ... REPLICATION", err)
-	}
-	return err
 }
 
 // PublicationSQL is the statement that creates the publication. Inserts only:
