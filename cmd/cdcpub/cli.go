@@ -19,6 +19,8 @@ type process struct {
 	env            []string
 	stdout, stderr io.Writer
 	signals        <-chan os.Signal
+	// stdin can be asked if a human sits at it; nil if none does.
+	stdin io.Reader
 }
 
 // configFile is the file that is read when the command line names none.
@@ -35,6 +37,7 @@ func (p *process) configFile() string {
 type commands struct {
 	Run          runCommand     `cmd:"" help:"Publish the outbox until stopped."`
 	Init         initCommand    `cmd:"" help:"Create outbox tables, publication and slot where they are missing."`
+	Slot         slotCommand    `cmd:"" help:"Look at, watch and change replication slots."`
 	Config       configCommand  `cmd:"" help:"Look at the configuration."`
 	Version      versionCommand `cmd:"" help:"Print the version."`
 	demoCommands `embed:""`
@@ -95,6 +98,9 @@ func run(ctx context.Context, p process) (code int) {
 		panic(err) // the command line's own definition is wrong
 	}
 	parsed, err := parser.Parse(p.args)
+	if err != nil && p.misusedStatus(err) {
+		return exitUnknown
+	}
 	if err != nil {
 		fmt.Fprintf(p.stderr, "cdcpub: %v\nTry: cdcpub --help\n", err)
 		return exitUsage

@@ -9,15 +9,27 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(context.Background(), process{
-		args: os.Args[1:], env: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, signals: signals,
+		args: os.Args[1:], env: os.Environ(), stdout: os.Stdout, stderr: os.Stderr, signals: signals, stdin: terminal(os.Stdin),
 	}))
+}
+
+// terminal returns the file if it is a terminal. Other character devices, such
+// as /dev/null, are none.
+func terminal(file *os.File) io.Reader {
+	if _, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err != nil {
+		return nil
+	}
+	return file
 }

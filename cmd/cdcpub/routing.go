@@ -22,6 +22,7 @@ func routing(c *config.Config) router.Config {
 			EventID: column(columns.EventID), AggregateType: column(columns.AggregateType),
 			AggregateID: column(columns.AggregateID), Payload: column(columns.Payload),
 			Headers: column(columns.Headers), Timestamp: column(columns.Timestamp),
+			OccurredAt: column(columns.OccurredAt),
 		},
 		Headers: headers,
 		Topic:   c.Kafka.Topic, Topics: c.Kafka.Topics,

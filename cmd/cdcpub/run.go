@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/cdcpub/cdcpub/internal/admin"
 	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/monitor"
 	"github.com/cdcpub/cdcpub/internal/publisher"
 )
 
@@ -37,22 +36,23 @@ func (c *runCommand) Run(ctx context.Context, p *process) error {
 // run serves until the first signal, which lets it drain, or the second, which
 // ends it at once.
 func (s *service) run(ctx context.Context, p *process, c *config.Config, log *zap.Logger) error {
+	target, err := publishingTarget(c, s.publisher.Status)
+	if err != nil {
+		return err
+	}
+	observer, err := newObserver(c, []monitor.Target{target}, observed{publisher: s.publisher.Status, kafka: s.client.Counters}, log)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer observer.close(log)
 	defer cancel(nil)
-	if c.HTTP.Listen != "" {
-		listener, err := admin.Listen(c.HTTP.Listen)
-		if err != nil {
-			return err
-		}
-		go func() {
-			if err := admin.Serve(ctx, listener, admin.Handler(s.publisher.Status)); err != nil {
-				cancel(fmt.Errorf("serve HTTP: %w", err))
-			}
-		}()
+	if err := observer.start(ctx, c, cancel); err != nil {
+		return err
 	}
 	log.Info("starting", zap.String("event", "starting"), zap.String("version", buildVersion()),
 		zap.String("slot", c.Postgres.Slot), zap.String("publication", c.Postgres.Publication), zap.Strings("brokers", c.Kafka.Brokers))
-	err := s.publisher.Run(ctx, s.stopOn(ctx, p.signals, cancel, log))
+	err = s.publisher.Run(ctx, s.stopOn(ctx, p.signals, cancel, log))
 	var stopped *publisher.StoppedError
 	switch {
 	case err == nil:

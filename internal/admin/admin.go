@@ -1,8 +1,12 @@
-// Package admin serves what operators and orchestrators ask over HTTP:
+// Package admin serves what operators, orchestrators and Prometheus ask over
+// HTTP:
 //
-//	GET /livez   200 while the process runs its loop
-//	GET /readyz  200 while it publishes, idles or stands by; else 503
-//	GET /status  what it is doing and what holds it up, as JSON
+//	GET /livez    200 while the process runs its loop
+//	GET /readyz   200 while it publishes, idles or stands by; a monitor without
+//	              a publisher is ready when it has tried each server; else 503
+//	GET /status   what it is doing, what holds it up, and the slots, as JSON
+//	GET /metrics  the same for Prometheus
+//	GET /         the same for people
 //
 // It has no authentication and shows no secrets: the default address is
 // loopback.
@@ -17,35 +21,84 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cdcpub/cdcpub/internal/monitor"
 	"github.com/cdcpub/cdcpub/internal/publisher"
 )
 
-// Handler answers from snapshots; status may be called from any goroutine.
-func Handler(status func() publisher.Status) http.Handler {
+// Sources are what the answers are made of. The functions return snapshots and
+// may be called from any goroutine.
+type Sources struct {
+	// Publisher is nil in a process that only monitors.
+	Publisher func() publisher.Status
+	Monitor   func() monitor.Snapshot
+	Metrics   http.Handler
+	// Page answers / and everything below /page/.
+	Page http.Handler
+}
+
+// Handler answers from the sources.
+func Handler(s Sources) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready(w, status())
+		if s.Publisher == nil {
+			watching(w, s.Monitor())
+			return
+		}
+		ready(w, s.Publisher())
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(status()) // the client is gone
+		_ = encoder.Encode(s.status()) // the client is gone
 	})
+	mux.Handle("GET /metrics", s.Metrics)
+	mux.Handle("GET /{$}", s.Page)
+	mux.Handle("GET /page/", s.Page)
 	return mux
+}
+
+// Status is the document of /status. Its JSON names are stable.
+type Status struct {
+	*publisher.Status
+	Monitor monitor.Snapshot `json:"monitor"`
+}
+
+func (s *Sources) status() Status {
+	status := Status{Monitor: s.Monitor()}
+	if s.Publisher != nil {
+		published := s.Publisher()
+		status.Status = &published
+	}
+	return status
 }
 
 func ready(w http.ResponseWriter, s publisher.Status) {
 	if !s.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	fmt.Fprintf(w, "%s (%s)\n", s.State, s.Role)
+	fmt.Fprintf(w, "%s\nrole: %s\n", s.State, s.Role)
 	if s.Stall != nil {
 		fmt.Fprintf(w, "stalled since %s: %s\n", s.Stall.Since.UTC().Format(time.RFC3339), s.Stall.Cause)
 	}
+}
+
+// watching: a server that does not answer makes its slots unknown, not the
+// monitor unready.
+func watching(w http.ResponseWriter, s monitor.Snapshot) {
+	asked := 0
+	for _, server := range s.Servers {
+		if !server.Asked.IsZero() {
+			asked++
+		}
+	}
+	if asked < len(s.Servers) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprintf(w, "watching\nservers: %d of %d asked\n", asked, len(s.Servers))
 }
 
 // Listen takes the address, so that a port in use is known before anything

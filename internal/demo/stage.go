@@ -77,7 +77,7 @@ func configuration(o Options, d *database, b *broker) *config.Config {
 	c.Outbox.Tables = []config.Table{{Schema: objectName, Name: "outbox"}}
 	c.Kafka.Brokers = b.addresses
 	c.Kafka.Topic = b.topic
-	c.HTTP.Listen = o.Listen
+	c.HTTP.Listen, c.HTTP.Advertise = o.Listen, ""
 	return c
 }
 
@@ -106,7 +106,7 @@ func (s *stage) introduce(to io.Writer, took time.Duration) {
 	line("Kafka", fmt.Sprintf("%s, topic %s, partitions: %d", s.broker.description, s.broker.topic, s.broker.partitions))
 	status := ""
 	if s.config.HTTP.Listen != "" {
-		status = ", http://" + s.config.HTTP.Listen + "/status"
+		status = ", status page http://" + s.config.HTTP.Listen + "/"
 	}
 	line("cdcpub", fmt.Sprintf("slot %s, publication %s%s", objectName, objectName, status))
 	fmt.Fprintf(to, "Ready after %.1f s. Records as a consumer gets them, topic[partition]@offset key headers value; Ctrl-C stops.\n\n", took.Seconds())
