@@ -4,8 +4,11 @@ package test
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -45,12 +48,22 @@ var allowed = map[string][]string{
 	"wal":                     {},
 	"checkpoint":              {},
 	"router":                  {"wal"},
-	"internal/config":         {},
+	"slotmon":                 {"internal/human"},
+	"internal/human":          {},
+	"internal/spelling":       {},
+	"internal/latency":        {},
+	"internal/config":         {"internal/spelling"},
 	"internal/pipeline":       {"wal", "router", "checkpoint"},
-	"internal/kafka":          {"internal/pipeline", "router"},
+	"internal/kafka":          {"internal/pipeline", "router", "internal/latency"},
 	"internal/publisher":      {"wal", "router", "checkpoint", "internal/pipeline"},
-	"internal/admin":          {"internal/publisher"},
-	"internal/provision":      {},
+	"internal/monitor":        {"slotmon"},
+	"internal/notify":         {"slotmon"},
+	"internal/metrics":        {"slotmon", "internal/monitor", "internal/publisher", "internal/kafka", "internal/latency"},
+	"internal/page":           {"slotmon", "internal/monitor", "internal/publisher", "internal/latency"},
+	"internal/admin":          {"internal/publisher", "internal/monitor"},
+	"internal/slotview":       {"slotmon", "internal/human", "internal/spelling"},
+	"internal/slotctl":        {"slotmon", "internal/spelling"},
+	"internal/provision":      {"internal/slotctl"},
 	"internal/verify":         {},
 	"internal/witness":        {"internal/verify"},
 	"internal/pgserver":       {"internal/pgserver/guard"},
@@ -79,14 +92,15 @@ func TestImportsPointOneWay(t *testing.T) {
 // sole lists packages that only some of ours may import.
 var sole = map[string][]string{
 	"github.com/IBM/sarama":         {"internal/kafka"},
-	"github.com/jackc/pgx/v5":       {"internal/provision", "internal/witness", "internal/demo", "cmd/cdcpub", "test/harness"},
-	"go.uber.org/zap":               {"internal/kafka", "internal/publisher", "cmd/cdcpub"},
+	"github.com/jackc/pgx/v5":       {"internal/provision", "internal/slotctl", "slotmon", "internal/witness", "internal/demo", "cmd/cdcpub", "test/harness"},
+	"go.uber.org/zap":               {"internal/kafka", "internal/publisher", "internal/notify", "cmd/cdcpub"},
 	"github.com/twmb/franz-go":      {"internal/witness", "internal/demo", "test/harness"},
 	"github.com/fergusstrange":      {"internal/pgserver"},
 	"go.yaml.in/yaml/v3":            {"internal/config"},
-	"github.com/cenkalti/backoff":   {"internal/publisher"},
+	"github.com/cenkalti/backoff":   {"internal/publisher", "internal/notify"},
 	"github.com/alecthomas/kong":    {"cmd/cdcpub"},
-	"github.com/dustin/go-humanize": {"internal/config", "internal/demo"},
+	"github.com/dustin/go-humanize": {"internal/config", "internal/demo", "internal/human"},
+	"github.com/prometheus":         {"internal/metrics"},
 }
 
 func TestDependenciesStayWhereTheyBelong(t *testing.T) {
@@ -103,13 +117,41 @@ func TestDependenciesStayWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// The pure parts have no context, clock of their own, logger or goroutine to
-// hide behind.
+// effects are what pure code has no context, clock of its own, logger or
+// goroutine to hide behind.
+var effects = []string{"context", "net", "os", "sync", "log", "math/rand", "math/rand/v2"}
+
 func TestPurePackagesImportNoEffects(t *testing.T) {
-	for _, p := range packages(t, "./checkpoint", "./router", "./internal/verify") {
-		for _, effect := range []string{"context", "net", "os", "sync", "log", "math/rand", "math/rand/v2"} {
+	for _, p := range packages(t, "./checkpoint", "./router", "./internal/verify", "./internal/latency", "./internal/human") {
+		for _, effect := range effects {
 			if slices.Contains(p.Imports, effect) {
 				t.Errorf("%s imports %s", p.ImportPath, effect)
+			}
+		}
+	}
+}
+
+// Judging slots is pure; only taking samples is not.
+func TestJudgingSlotsImportsNoEffects(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"judge*.go", "series*.go", "alert*.go", "finding.go", "trend.go", "limits.go", "subject.go", "severity.go"} {
+		found, err := filepath.Glob(filepath.Join("..", "slotmon", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range parsed.Imports {
+			if path := strings.Trim(imported.Path.Value, `"`); slices.Contains(effects, path) || strings.Contains(path, "pgx") {
+				t.Errorf("%s imports %s", file, path)
 			}
 		}
 	}

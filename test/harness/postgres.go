@@ -25,6 +25,13 @@ func Postgres(t testing.TB, version string, settings ...string) *pgserver.Server
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, server)
+	return server
+}
+
+// closeAtEnd closes the server at the test's end and shows its log if the test
+// has failed.
+func closeAtEnd(t testing.TB, server *pgserver.Server) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("end of the log of PostgreSQL %s:\n%s", server.Installation().Version, server.LogTail(15))
@@ -33,17 +40,25 @@ func Postgres(t testing.TB, version string, settings ...string) *pgserver.Server
 			t.Error(err)
 		}
 	})
-	return server
 }
 
-func startPostgres(version string, settings []string) (*pgserver.Server, error) {
+// serverOptions reads settings of the form name=value.
+func serverOptions(version string, settings []string) (pgserver.Options, error) {
 	options := pgserver.Options{Version: version, Settings: map[string]string{}}
 	for _, setting := range settings {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok {
-			return nil, fmt.Errorf("setting %q: want name=value", setting)
+			return options, fmt.Errorf("setting %q: want name=value", setting)
 		}
 		options.Settings[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return options, nil
+}
+
+func startPostgres(version string, settings []string) (*pgserver.Server, error) {
+	options, err := serverOptions(version, settings)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
