@@ -12,6 +12,10 @@ import (
 //	raised    it has lasted for RaiseAfter, or is AtOnce
 //	resolved  it has been absent for ResolveAfter; forgotten
 //
+// What says what something is (that the slot is missing or lost, for example)
+// is resolved by the first sample that shows otherwise, and so is what was foreseen
+// for a slot when it is lost or missing.
+//
 // Two limits stand between a value and an alert that flaps. A finding is there
 // from when its Severity says so until its Hold, by relaxed limits, does not.
 // And both its presence and its absence must last.
@@ -57,8 +61,11 @@ func (a *Alerts) Update(now time.Time, server, slot string, findings []Finding) 
 		if key.Server != server || key.Slot != slot || blind && key.ID != ServerUnreachable {
 			continue
 		}
-		before := l.alert.Severity
-		l.step(now, present[key.ID], a.timing)
+		before, timing := l.alert.Severity, a.timing
+		if _, there := present[key.ID]; !there && (isState(key.ID) || isForeseen(key.ID) && over(present)) {
+			timing.ResolveAfter = 0
+		}
+		l.step(now, present[key.ID], timing)
 		switch {
 		case l.alert.Severity != OK && l.alert.Severity != before:
 			changed = append(changed, l.alert)
@@ -71,6 +78,33 @@ func (a *Alerts) Update(now time.Time, server, slot string, findings []Finding) 
 	}
 	slices.SortFunc(changed, compareAlerts)
 	return changed
+}
+
+// isState tells if a finding says what something is, not how much: it does not
+// flap, and what was true of a slot until it was made anew must not be acted on
+// any more.
+func isState(id FindingID) bool {
+	switch id {
+	case SlotMissing, SlotLost, SlotWrongPlugin, SlotWrongDatabase, SlotTwoPhase, PublicationMissing, PublicationTables:
+		return true
+	}
+	return false
+}
+
+// isForeseen tells if a finding is about what will become of a slot.
+func isForeseen(id FindingID) bool {
+	switch id {
+	case SlotUnreserved, TimeToLost, TimeToFull, RetainedWAL, RetainedShare, SlotInactive, ConfirmedLag, CatalogXminAge, FailoverNotReady:
+		return true
+	}
+	return false
+}
+
+// over tells if the slot is no more: what was foreseen has happened.
+func over(present map[FindingID]Finding) bool {
+	_, lost := present[SlotLost]
+	_, missing := present[SlotMissing]
+	return lost || missing
 }
 
 // Forget resolves, at once, the alerts of slots of the server that are not in

@@ -116,8 +116,8 @@ func TestNothingIsRaisedOrResolvedWhileTheServerIsUnreachable(t *testing.T) {
 	down := Finding{ID: ServerUnreachable, Severity: Unknown, Hold: Unknown}
 	for _, slot := range []string{"s", ""} {
 		b := newBell()
-		lost, pending := *atOnce(SlotLost, "x", "", ""), retainedAlert(Warning, Warning)
-		b.after(0, lost)
+		unreserved, pending := *atOnce(SlotUnreserved, "x", "", ""), retainedAlert(Warning, Warning)
+		b.after(0, unreserved)
 		b.after(ten)
 		b.after(0, pending)
 		began := b.at
@@ -132,11 +132,11 @@ func TestNothingIsRaisedOrResolvedWhileTheServerIsUnreachable(t *testing.T) {
 		b.alerts.Update(b.at, "db", "", nil)
 		expectAlerts(t, b.after(0, pending), Alert{ID: RetainedWAL, Severity: Warning, Since: began, Raised: b.at})
 		resolved := b.after(59*time.Second, pending)
-		if slices.ContainsFunc(resolved, func(a Alert) bool { return a.ID == SlotLost }) {
+		if slices.ContainsFunc(resolved, func(a Alert) bool { return a.ID == SlotUnreserved }) {
 			t.Fatal("absence counts from when it could be looked at again")
 		}
 		resolved = b.after(time.Second, pending)
-		if !slices.ContainsFunc(resolved, func(a Alert) bool { return a.ID == SlotLost && !a.Resolved.IsZero() }) {
+		if !slices.ContainsFunc(resolved, func(a Alert) bool { return a.ID == SlotUnreserved && !a.Resolved.IsZero() }) {
 			t.Fatalf("%+v", resolved)
 		}
 	}
@@ -296,4 +296,39 @@ func TestAlertsKeepTheirPromises(t *testing.T) {
 			t.Fatalf("never resolved: %+v", active)
 		}
 	})
+}
+
+// Whoever obeys the alert of a slot that was made anew would drop the new one.
+func TestWhatASlotIsResolvesWithTheFirstSampleThatShowsOtherwise(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	alerts := NewAlerts(Timing{RaiseAfter: 30 * time.Second, ResolveAfter: time.Minute})
+	at := func(after time.Duration, findings ...Finding) (told []string) {
+		for _, a := range alerts.Update(now.Add(after), "db", "s", findings) {
+			state := "raised"
+			if !a.Resolved.IsZero() {
+				state = "resolved"
+			}
+			told = append(told, string(a.ID)+" "+state)
+		}
+		slices.Sort(told)
+		return told
+	}
+	unreserved := Finding{ID: SlotUnreserved, Severity: Critical, Hold: Critical, AtOnce: true}
+	lost := Finding{ID: SlotLost, Severity: Critical, Hold: Critical, AtOnce: true}
+	for _, step := range []struct {
+		after    time.Duration
+		findings []Finding
+		want     []string
+	}{
+		{0, []Finding{unreserved}, []string{"slot_unreserved raised"}},
+		{10 * time.Second, []Finding{lost}, []string{"slot_lost raised", "slot_unreserved resolved"}},
+		{20 * time.Second, nil, []string{"slot_lost resolved"}}, // dropped and made anew
+		{30 * time.Second, []Finding{unreserved}, []string{"slot_unreserved raised"}},
+		{40 * time.Second, nil, nil}, // a number may come back
+		{100 * time.Second, nil, []string{"slot_unreserved resolved"}},
+	} {
+		if got := at(step.after, step.findings...); !slices.Equal(got, step.want) {
+			t.Errorf("after %s: %q, want %q", step.after, got, step.want)
+		}
+	}
 }

@@ -57,7 +57,14 @@
 //     idle_replication_slot_timeout if that is sooner; 0 if the slot is lost,
 //     unreserved, or safe_wal_size <= 0. Less than 1 byte per second is no
 //     growth. A time that is not finite or not known is absent, with the reason.
-//   - Time until full: free bytes of the volume of pg_wal / growth.
+//   - Time until full: free bytes of the volume of pg_wal / growth; 0 if nothing
+//     is free and the slot retains more than 16 MiB.
+//   - What the two times foretell by growth is, while somebody reads the slot, a
+//     warning only when a tenth of the room is used, retained WAL / (retained WAL +
+//     what is left), and critical only when a quarter is. A large transaction lets
+//     a slot grow until it is published, and is no danger to one that has room.
+//   - The limits of the time until idle_replication_slot_timeout are a half and a
+//     quarter of that timeout where these are shorter.
 //   - Share of max_slot_wal_keep_size: 1 - safe_wal_size / limit, which knows
 //     of whole segments and wal_keep_size; without safe_wal_size retained WAL /
 //     limit.
@@ -69,7 +76,9 @@
 //     confirms, but slower than WAL is written, counts as well.
 //   - Not ready for: since the first sample at which no standby had the
 //     failover slot synced, permanent and valid. A standby that cannot be asked
-//     is not ready.
+//     is not ready, and neither is a server that is no standby of the primary.
+//   - Only a copy for: since the first sample that saw our slot as the synced
+//     copy on a standby, where nobody can read it; judged as inactivity.
 //   - Held by a transaction: at least 16 MiB and three quarters of retained WAL
 //     are confirmed already, and the oldest transaction that writes, in any
 //     database, is older than Limits.LongTransaction.
@@ -83,7 +92,8 @@
 // mixed in one place, the age of the holder's last status, which is the client's
 // clock against the server's and stands only in a text. PostgreSQL before 17
 // does not know since when a slot is inactive: it is then since the first
-// sample that saw it so, a lower bound.
+// sample that saw it so, a lower bound. That holds too when a restart of the
+// server has begun its memory anew.
 //
 // # Hysteresis
 //

@@ -70,7 +70,7 @@ func (j *judge) unreachable() Report {
 		ID: ServerUnreachable, Severity: Unknown, Hold: Unknown,
 		Summary: "cannot be looked at: " + why,
 		Cause:   j.culprit.sentence,
-		Cure:    "see that PostgreSQL runs and lets the monitor in; while it does not answer, nothing is known of its slots, and their alerts stay as they are",
+		Cure:    "see that PostgreSQL runs and lets the monitor in; until then nothing is known of its slots",
 	}
 	return Report{
 		Verdict: Unknown, Findings: []Finding{finding}, Trend: j.subject.Trend, Culprit: j.culprit.sentence,
@@ -109,11 +109,8 @@ func worstFirst(a, b Finding) int {
 // expected tells if the slot is one that a cdcpub needs.
 func (j *judge) expected() bool { return j.subject.Expected != nil }
 
-// synced tells if the slot is the copy on a standby of one on its primary. On a
-// primary the column has no meaning (pg_replication_slots, synced).
-func (j *judge) synced() bool {
-	return j.sample.Server.InRecovery && j.slot.Synced != nil && *j.slot.Synced
-}
+// synced tells if the slot is the copy on a standby of one on its primary.
+func (j *judge) synced() bool { return j.sample.isCopy(j.slot) }
 
 // atOnce is a finding without a number, critical as soon as it is seen.
 func atOnce(id FindingID, summary, cause, cure string) *Finding {

@@ -12,6 +12,8 @@ import (
 // culprit is who or what holds the WAL, and what to do about it.
 type culprit struct {
 	sentence, cure string
+	// last is what remains if the cure is not wanted: it gives rows up.
+	last string
 }
 
 // findCulprit returns the first that holds.
@@ -39,11 +41,19 @@ func (j *judge) cause() string {
 	return fmt.Sprintf("%s is connected and confirms %s, while WAL is written at %s", j.holder(), human.BytesPerSecond(*t.ConfirmedRate), human.BytesPerSecond(*t.WALRate))
 }
 
-func (j *judge) cure() string {
-	if j.culprit.cure != "" {
-		return j.culprit.cure
+// cure is the culprit's, with what buys time behind it and what gives rows up
+// last.
+func (j *judge) cure(moreTime ...string) string {
+	cure := j.culprit.cure
+	if cure == "" {
+		cure = fmt.Sprintf("see whether its reader catches up: `cdcpub slot status %s` in a minute", j.subject.Name)
 	}
-	return fmt.Sprintf("`cdcpub slot status %s` shows whether its reader catches up", j.subject.Name)
+	for _, step := range append(moreTime, j.culprit.last) {
+		if step != "" {
+			cure += "; " + step
+		}
+	}
+	return cure
 }
 
 // publisher is nil unless the one that holds this slot has answered.
@@ -102,15 +112,12 @@ func (j *judge) nobodyCulprit() culprit {
 	if p := j.subject.Publisher; p != nil && p.Unanswered != "" {
 		sentence += fmt.Sprintf("; the publisher did not answer at %s (%s)", p.Address, p.Unanswered)
 	}
-	return culprit{sentence: sentence, cure: j.nobodyCure()}
-}
-
-func (j *judge) nobodyCure() string {
-	who := "start its reader"
+	cure := "start its reader"
 	if j.expected() {
-		who = "start the publisher (`cdcpub run`)"
+		cure = "start the publisher (`cdcpub run`)"
 	}
-	return fmt.Sprintf("%s; if nobody needs the slot any more: `cdcpub slot drop %s`, and what it has not delivered stays undelivered", who, j.subject.Name)
+	return culprit{sentence: sentence, cure: cure,
+		last: fmt.Sprintf("only if nobody needs the slot any more: `cdcpub slot drop %s`, and what it has not delivered stays undelivered", j.subject.Name)}
 }
 
 // silentHolderCulprit: somebody is connected, and confirms too little.
@@ -168,20 +175,22 @@ func (j *judge) flush() string {
 	return text
 }
 
+// transactionCulprit names a transaction before it is old enough for a finding
+// of its own: while the reader is not behind, nobody else can be meant.
 func (j *judge) transactionCulprit() culprit {
 	t := j.holdingTransaction()
-	if t == nil {
+	if t == nil || j.age(t) < stepTime {
 		return culprit{}
 	}
 	return culprit{sentence: j.describe(t), cure: endTransaction(t)}
 }
 
 // holdingTransaction returns the transaction that holds restart_lsn: the oldest
-// that writes, if it is old enough to be named and what is retained is mostly
-// confirmed already. Transactions of every database hold restart_lsn.
+// that writes, if what is retained is mostly confirmed already. Transactions of
+// every database hold restart_lsn.
 func (j *judge) holdingTransaction() *Transaction {
 	retained, lag := j.slot.RetainedBytes, j.slot.ConfirmedLagBytes
-	if j.limits.LongTransaction <= 0 || retained == nil || lag == nil {
+	if retained == nil || lag == nil {
 		return nil
 	}
 	behind := float64(max(*lag, 0))
@@ -195,10 +204,16 @@ func (j *judge) holdingTransaction() *Transaction {
 			oldest = t
 		}
 	}
-	if oldest == nil || j.age(oldest) < j.limits.LongTransaction {
+	return oldest
+}
+
+// longHeld is the holding transaction if it is old enough to be told of.
+func (j *judge) longHeld() *Transaction {
+	t := j.holdingTransaction()
+	if t == nil || j.limits.LongTransaction <= 0 || j.age(t) < j.limits.LongTransaction {
 		return nil
 	}
-	return oldest
+	return t
 }
 
 func (t *Transaction) writes() bool { return t.Writes || t.GID != "" }
@@ -229,14 +244,14 @@ func endTransaction(t *Transaction) string {
 }
 
 func (j *judge) longTransaction() *Finding {
-	if t := j.holdingTransaction(); t != nil && t.GID == "" {
+	if t := j.longHeld(); t != nil && t.GID == "" {
 		return j.heldBy(LongTransaction, t)
 	}
 	return nil
 }
 
 func (j *judge) preparedTransaction() *Finding {
-	if t := j.holdingTransaction(); t != nil && t.GID != "" {
+	if t := j.longHeld(); t != nil && t.GID != "" {
 		return j.heldBy(PreparedTransaction, t)
 	}
 	return nil

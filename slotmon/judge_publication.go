@@ -79,8 +79,11 @@ func (j *judge) blocked() *Finding {
 	if cause != "" && !p.StallSince.IsZero() {
 		cause += ", since " + human.Moment(p.StallSince)
 	}
-	return atOnce(PublisherBlocked, "is not read: "+publisherName(p)+" is blocked and waits for a human", cause,
-		"the cause says what to do; the slot keeps WAL until then")
+	cure := "the cause says what to do"
+	if j.slot != nil && !j.slot.Lost() {
+		cure += "; the slot keeps WAL until then"
+	}
+	return atOnce(PublisherBlocked, "is not read: "+publisherName(p)+" is blocked and waits for a human", cause, cure)
 }
 
 func (j *judge) stalled() *Finding {

@@ -84,7 +84,7 @@ func (j *judge) unreserved() *Finding {
 		summary += fmt.Sprintf(" (safe_wal_size %s)", human.Bytes(float64(*safe)))
 	}
 	finding := atOnce(SlotUnreserved, summary, j.cause(),
-		"now, to keep the slot: ALTER SYSTEM SET max_slot_wal_keep_size = '"+j.moreThanRetained()+"'; SELECT pg_reload_conf(); then "+j.cure())
+		"now, to keep the slot: "+keepSize(j.moreThanRetained())+"; then "+j.cure())
 	if safe != nil {
 		value := float64(*safe)
 		finding.Value, finding.Unit = &value, "bytes"

@@ -175,7 +175,7 @@ func TestWhatIsCriticalAtOnce(t *testing.T) {
 		{"plugin, watched", watched(plugin), SlotWrongPlugin, OK, nil, false},
 		{"database", database, SlotWrongDatabase, Critical, []string{"crm", "shop"}, true},
 		{"database, watched", watched(database), SlotWrongDatabase, OK, nil, false},
-		{"two_phase", twoPhase, SlotTwoPhase, Critical, []string{"two_phase", "`cdcpub slot drain cdcpub`"}, true},
+		{"two_phase", twoPhase, SlotTwoPhase, Critical, []string{"two_phase", "`cdcpub slot drop cdcpub`"}, true},
 		{"two_phase, watched", watched(twoPhase), SlotTwoPhase, OK, nil, false},
 		{"ahead", func(s *Subject) { s.theSlot().ConfirmedLagBytes = new(int64(-5 * mib)) }, SlotAhead, Critical, []string{"5 MiB past its end"}, true},
 		{"ahead, watched", watched(func(s *Subject) { s.theSlot().ConfirmedLagBytes = new(int64(-1)) }), SlotAhead, Critical, nil, true},
@@ -232,7 +232,7 @@ func TestWhatIsJudgedByItsLimits(t *testing.T) {
 		{"full in hours", dead(time.Minute, 50*mib, nothing), TimeToFull, Warning, []string{"in about 2 h 50 min (limit 6 h): 500 GiB are free", "gives up the slot before"}, false},
 		{"full in minutes", dead(time.Minute, 10*mib, func(s *Subject) {
 			s.Sample.Server.MaxSlotWALKeepSize, s.theSlot().SafeWALSize, s.Sample.Server.Volume.FreeBytes = -1, nil, new(int64(10*gib))
-		}), TimeToFull, Critical, []string{"17 min 4 s", "ALTER SYSTEM SET max_slot_wal_keep_size"}, false},
+		}), TimeToFull, Critical, []string{"17 min 4 s", "set max_slot_wal_keep_size"}, false},
 		{"full, unknown", dead(time.Minute, 10*mib, func(s *Subject) { s.Sample.Server.Volume = Volume{Unknown: "x"} }), TimeToFull, OK, nil, false},
 		{"inactive shortly", dead(2*time.Minute, mib, nothing), SlotInactive, OK, nil, false},
 		{"inactive", dead(3*time.Minute, mib, nothing), SlotInactive, Warning, []string{"no reader for 3 min, more than 2 min"}, false},

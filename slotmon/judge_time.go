@@ -10,16 +10,41 @@ import (
 // inactive: a temporary slot ends with its session, and one that is synced from
 // a primary has no reader by design.
 func (j *judge) inactive() *Finding {
+	if j.synced() {
+		return j.copied()
+	}
 	inactive := j.subject.Trend.InactiveFor
-	if inactive == nil || j.slot.Active || j.slot.Temporary || j.synced() || j.holdsNone() != "" {
+	if inactive == nil || j.slot.Active || j.slot.Temporary || j.holdsNone() != "" {
 		return nil
 	}
 	f := byLimit(SlotInactive, inactive.Seconds(), "seconds", j.limits.Inactive.above(*inactive))
+	switch lag := j.slot.ConfirmedLagBytes; {
+	case f != nil:
+		f.Summary = fmt.Sprintf("has had no reader for %s%s", human.Seconds(inactive.Seconds()), f.against(human.Seconds(*f.Limit)))
+	case j.subject.FirstLook && j.slot.InactiveSince == nil && lag != nil && *lag > 0 && j.limits.Inactive.Warning > 0:
+		f = &Finding{ID: SlotInactive, Severity: Warning, Hold: Warning}
+		f.Summary = fmt.Sprintf("has no reader at this moment, and PostgreSQL %s does not say since when", j.sample.Server.Version)
+	default:
+		return nil
+	}
+	f.Cause, f.Cure = j.cause(), j.cure()
+	return f
+}
+
+// copied: nothing can be published through the copy of a slot. Its server was
+// the primary before a failover, or was never the right one.
+func (j *judge) copied() *Finding {
+	lasted := j.subject.Trend.CopyFor
+	if !j.expected() || lasted == nil {
+		return nil
+	}
+	f := byLimit(SlotInactive, lasted.Seconds(), "seconds", j.limits.Inactive.above(*lasted))
 	if f == nil {
 		return nil
 	}
-	f.Summary = fmt.Sprintf("has had no reader for %s%s", human.Seconds(inactive.Seconds()), f.against(human.Seconds(*f.Limit)))
-	f.Cause, f.Cure = j.cause(), j.nobodyCure()
+	f.Summary = fmt.Sprintf("cannot be read on this server, a standby that has had only a copy of it for %s%s", human.Seconds(lasted.Seconds()), f.against(human.Seconds(*f.Limit)))
+	f.Cause = "another server is the primary: after a failover, or because postgres.url leads to a standby"
+	f.Cure = "let postgres.url lead to the primary, for example by both hosts and target_session_attrs=read-write"
 	return f
 }
 
@@ -107,6 +132,8 @@ func standbyStates(standbys []Standby) string {
 		switch {
 		case s.Unreachable != "":
 			states[i] += "cannot be asked: " + s.Unreachable
+		case s.Not != "":
+			states[i] += s.Not
 		case s.Slot == nil:
 			states[i] += "does not have the slot"
 		case s.Slot.Lost():

@@ -20,9 +20,9 @@ const stepTime = 30 * time.Second
 
 // retainedGrowth is how fast retained WAL grows for as long as things stay as
 // they are, in bytes per second. It is the growth of the confirmed lag, which
-// is smooth, unless retained WAL has grown by more beyond it than restart_lsn's
-// steps explain: then something holds restart_lsn, and it is the growth of
-// retained WAL itself.
+// is smooth, unless retained WAL is more beyond it than restart_lsn's steps
+// explain, or has grown by more: then something holds restart_lsn, and it is the
+// growth of retained WAL itself.
 func (j *judge) retainedGrowth() *float64 {
 	t := &j.subject.Trend
 	if t.RetainedRate == nil || t.WALRate == nil || t.ConfirmedRate == nil {
@@ -30,10 +30,37 @@ func (j *judge) retainedGrowth() *float64 {
 	}
 	lag := *t.WALRate - *t.ConfirmedRate
 	step := max(*t.WALRate, *t.ConfirmedRate) * stepTime.Seconds()
-	if beyond := (*t.RetainedRate - lag) * t.Over.Seconds(); beyond > step {
+	if beyond := (*t.RetainedRate - lag) * t.Over.Seconds(); beyond > step || j.slot.heldBack(t) && *t.RetainedRate > lag {
 		return t.RetainedRate
 	}
 	return &lag
+}
+
+// heldBack tells if restart_lsn is further behind confirmed_flush_lsn than its
+// steps explain: its WAL is not retained for the reader's sake.
+func (s *Slot) heldBack(t *Trend) bool {
+	if s == nil || s.RetainedBytes == nil || s.ConfirmedLagBytes == nil {
+		return false
+	}
+	steps := float64(smallLag)
+	for _, rate := range []*float64{t.WALRate, t.ConfirmedRate} {
+		if rate != nil {
+			steps = max(steps, *rate*stepTime.Seconds())
+		}
+	}
+	return float64(*s.RetainedBytes-max(*s.ConfirmedLagBytes, 0)) > steps
+}
+
+// KeepsUp tells if the reader of a slot keeps up: what it has not confirmed is
+// no more than a WAL segment, or what the server writes in 30 s (one that
+// reports every ten seconds is always some of it behind), and nothing else
+// holds restart_lsn.
+func (s *Slot) KeepsUp(t Trend) bool {
+	if s.ConfirmedLagBytes == nil || s.heldBack(&t) {
+		return false
+	}
+	lag := float64(*s.ConfirmedLagBytes)
+	return lag <= smallLag || t.WALRate != nil && lag <= *t.WALRate*smallDelay.Seconds()
 }
 
 // untilGrown is the time in which retained WAL grows by room bytes.
@@ -94,7 +121,11 @@ func (j *judge) secondsToIdleTimeout() *float64 {
 	if timeout <= 0 || inactive == nil || j.slot.Active || j.synced() {
 		return nil
 	}
-	left := max(timeout.Seconds()-inactive.Seconds(), 0)
+	idle := *inactive
+	if since := j.slot.InactiveSince; since != nil { // the server goes by its own memory
+		idle = j.sample.Server.Now.Sub(*since)
+	}
+	left := min(max((timeout-idle).Seconds(), 0), timeout.Seconds())
 	return &left
 }
 
@@ -103,7 +134,9 @@ func (j *judge) secondsToFull() (*float64, string) {
 		return nil, why
 	}
 	volume := &j.sample.Server.Volume
-	switch {
+	switch retained := j.slot.RetainedBytes; {
+	case volume.FreeBytes != nil && *volume.FreeBytes <= 0 && retained != nil && *retained > smallLag:
+		return new(0.0), "" // it cannot grow any more
 	case volume.FreeBytes != nil:
 		return j.untilGrown(float64(*volume.FreeBytes))
 	case volume.Unknown != "":
@@ -112,37 +145,109 @@ func (j *judge) secondsToFull() (*float64, string) {
 	return nil, "the free space of its volume is not known"
 }
 
+// timeToLost is by what is more urgent: the WAL, or that nobody uses the slot.
 func (j *judge) timeToLost() *Finding {
-	seconds, _ := j.secondsToLost()
-	if seconds == nil {
+	if j.holdsNone() != "" && !j.isUnreserved() {
 		return nil
 	}
-	f := byLimit(TimeToLost, *seconds, "seconds", j.limits.TimeToLost.below(*seconds))
+	byWAL, byIdle := j.lostByWAL(), j.lostByIdleness()
+	switch {
+	case byWAL == nil:
+		return byIdle
+	case byIdle == nil, byIdle.Severity < byWAL.Severity, byIdle.Severity == byWAL.Severity && *byIdle.Value >= *byWAL.Value:
+		return byWAL
+	}
+	return byIdle
+}
+
+func (j *judge) lostByWAL() *Finding {
+	seconds, _ := j.secondsToLimit()
+	if seconds == nil || j.isUnreserved() {
+		seconds = new(0.0)
+		if !j.isUnreserved() {
+			return nil
+		}
+	}
+	room := 0.0
+	if safe := j.slot.SafeWALSize; safe != nil {
+		room = float64(*safe)
+	}
+	f := byLimit(TimeToLost, *seconds, "seconds", j.limits.TimeToLost.below(*seconds).atMost(j.foreseen(room)))
 	if f == nil {
 		return nil
 	}
-	f.Summary = "will be lost " + within(f) + ": " + j.roomLeft()
-	f.Cause = j.cause()
-	f.Cure = j.cure()
-	if idle := j.secondsToIdleTimeout(); j.slot.SafeWALSize != nil && (idle == nil || *idle > *seconds) {
-		f.Cure += "; for more time: ALTER SYSTEM SET max_slot_wal_keep_size = '" + j.moreThanRetained() + "'; SELECT pg_reload_conf(), if the disk has room"
+	left := "max_slot_wal_keep_size is passed"
+	if !j.isUnreserved() {
+		left = fmt.Sprintf("%s are left until max_slot_wal_keep_size, and retained WAL grows by %s", human.Bytes(room), human.BytesPerSecond(*j.growth))
 	}
+	f.Summary = "will be lost " + within(f) + ": " + left
+	f.Cause, f.Cure = j.cause(), j.cure(j.moreTime())
+	f.AtOnce = f.Severity == Critical && *seconds < urgent.Seconds()
 	return f
 }
 
-// roomLeft says what remains until the slot is lost.
-func (j *judge) roomLeft() string {
-	byIdle := j.secondsToIdleTimeout()
-	byWAL, _ := j.secondsToLimit()
-	switch {
-	case j.isUnreserved():
-		return "max_slot_wal_keep_size is passed"
-	case byIdle != nil && (byWAL == nil || *byIdle < *byWAL):
-		return fmt.Sprintf("nobody uses it, and idle_replication_slot_timeout is %s", human.Seconds(j.sample.Server.IdleSlotTimeout.Seconds()))
-	case j.slot.SafeWALSize == nil || j.growth == nil:
+// urgent is the time left from which an alert does not wait until its reason
+// has lasted.
+const urgent = 10 * time.Minute
+
+// moreTime is how to keep a slot that is about to be lost, empty where no limit
+// is in the way.
+func (j *judge) moreTime() string {
+	if j.slot.SafeWALSize == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s are left until max_slot_wal_keep_size, and retained WAL grows by %s", human.Bytes(float64(*j.slot.SafeWALSize)), human.BytesPerSecond(*j.growth))
+	return "for more time, if the disk has room: " + keepSize(j.moreThanRetained())
+}
+
+// keepSize is the command that sets max_slot_wal_keep_size: psql sends each -c
+// by itself, as ALTER SYSTEM needs it.
+func keepSize(value string) string {
+	return "`psql -c \"ALTER SYSTEM SET max_slot_wal_keep_size = '" + value + "'\" -c \"SELECT pg_reload_conf()\"`"
+}
+
+// lostByIdleness goes by the limits, or by a half and a quarter of
+// idle_replication_slot_timeout where those are shorter: a reader that was away
+// for a minute has done no harm, however short the timeout.
+func (j *judge) lostByIdleness() *Finding {
+	left := j.secondsToIdleTimeout()
+	if left == nil {
+		return nil
+	}
+	timeout := j.sample.Server.IdleSlotTimeout
+	limits := Duration{min(j.limits.TimeToLost.Warning, timeout/2), min(j.limits.TimeToLost.Critical, timeout/4)}
+	f := byLimit(TimeToLost, *left, "seconds", limits.below(*left))
+	if f == nil {
+		return nil
+	}
+	f.Summary = fmt.Sprintf("will be lost %s: nobody uses it, and idle_replication_slot_timeout is %s", within(f), human.Seconds(timeout.Seconds()))
+	f.Cause, f.Cure = j.cause(), j.cure()
+	return f
+}
+
+// What must be used of the room that a slot had until it is lost, or until the
+// volume is full, for its growth to be foretold as a warning and as critical.
+const (
+	foreseenWarning  = 0.1
+	foreseenCritical = 0.25
+)
+
+// foreseen is the severity at most that a time has which is foretold from
+// growth. A slot with a reader grows for a while with each large transaction and
+// each burst, and then shrinks again: that the growth goes on for an hour is no
+// more than a guess until a good part of the room is used. Where nobody reads,
+// it is certain.
+func (j *judge) foreseen(room float64) Severity {
+	if !j.slot.Active || j.slot.RetainedBytes == nil {
+		return Critical
+	}
+	used := max(float64(*j.slot.RetainedBytes), 0)
+	switch whole := used + max(room, 0); {
+	case used >= foreseenCritical*whole:
+		return Critical
+	case used >= foreseenWarning*whole:
+		return Warning
+	}
+	return OK
 }
 
 func (j *judge) timeToFull() *Finding {
@@ -150,18 +255,22 @@ func (j *judge) timeToFull() *Finding {
 	if seconds == nil {
 		return nil
 	}
-	f := byLimit(TimeToFull, *seconds, "seconds", j.limits.TimeToFull.below(*seconds))
+	free := *j.sample.Server.Volume.FreeBytes
+	f := byLimit(TimeToFull, *seconds, "seconds", j.limits.TimeToFull.below(*seconds).atMost(j.foreseen(float64(free))))
 	if f == nil {
 		return nil
 	}
-	free := *j.sample.Server.Volume.FreeBytes
-	f.Summary = fmt.Sprintf("will fill the volume of pg_wal %s: %s are free, and retained WAL grows by %s", within(f), human.Bytes(float64(free)), human.BytesPerSecond(*j.growth))
+	if j.growth == nil || *j.growth < 1 { // nothing is free
+		f.Summary = fmt.Sprintf("has a volume of pg_wal on which nothing is free, and retains %s of it", human.Bytes(float64(*j.slot.RetainedBytes)))
+	} else {
+		f.Summary = fmt.Sprintf("will fill the volume of pg_wal %s: %s are free, and retained WAL grows by %s", within(f), human.Bytes(float64(free)), human.BytesPerSecond(*j.growth))
+	}
 	f.Cause = j.cause()
 	f.Cure = j.cure()
 	if safe := j.slot.SafeWALSize; safe != nil && *safe < free {
 		f.Cure += "; max_slot_wal_keep_size gives up the slot before the volume is full"
 	} else {
-		f.Cure += "; to save the server at the price of the slot: ALTER SYSTEM SET max_slot_wal_keep_size, SELECT pg_reload_conf()"
+		f.Cure += "; to save the server at the price of the slot, set max_slot_wal_keep_size: docs/runbook.md#time_to_full"
 	}
 	return f
 }
@@ -202,7 +311,7 @@ func (j *judge) retainedShare() *Finding {
 		return nil
 	}
 	f.Summary = fmt.Sprintf("has used %s of max_slot_wal_keep_size (%s)%s", human.Percent(share), human.Bytes(float64(j.sample.Server.MaxSlotWALKeepSize)), f.against(human.Percent(*f.Limit)))
-	f.Cause, f.Cure = j.cause(), j.cure()
+	f.Cause, f.Cure = j.cause(), j.cure(j.moreTime())
 	return f
 }
 
@@ -230,5 +339,5 @@ func (j *judge) noRetentionLimit() *Finding {
 		cause += ", and the time until the volume is full is unknown: " + why
 	}
 	return info(NoRetentionLimit, "may retain WAL until the volume is full: the server has no limit", cause,
-		"ALTER SYSTEM SET max_slot_wal_keep_size = '...'; SELECT pg_reload_conf(): a slot that falls too far behind is then lost, in place of the server")
+		keepSize("...")+": a slot that falls too far behind is then lost, in place of the server")
 }

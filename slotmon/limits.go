@@ -87,6 +87,13 @@ func reached(warning, critical float64, beyond, near func(limit float64) bool) r
 	return r
 }
 
+// atMost is the reach with a lower severity, if most is lower. What holds an
+// alert that is raised stays as it is.
+func (r reach) atMost(most Severity) reach {
+	r.severity = min(r.severity, most)
+	return r
+}
+
 func (d Duration) above(value time.Duration) reach {
 	return above(value.Seconds(), d.Warning.Seconds(), d.Critical.Seconds())
 }

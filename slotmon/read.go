@@ -46,7 +46,7 @@ func Read(ctx context.Context, conn *pgx.Conn, q Question) (*Sample, error) {
 		Slots:        make([]Slot, 0, len(first.slots)),
 	}
 	for i := range first.slots {
-		sample.Slots = append(sample.Slots, first.slots[i].slot(first.end.LSN))
+		sample.Slots = append(sample.Slots, first.slots[i].slot(first.end))
 	}
 	if first.published != nil {
 		sample.Publication = first.published.compare(q.Expected)

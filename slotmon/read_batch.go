@@ -32,10 +32,13 @@ type pending struct {
 // safeSQL makes the rest of the transaction read-only and closes it to objects
 // that somebody put in front of pg_catalog: not only functions have names to
 // resolve, operators do too. Times come in UTC, since JSON's form of them needs
-// a zone offset of whole minutes. All of it ends with the transaction.
+// a zone offset of whole minutes, and text in UTF-8, which is what JSON is: a
+// role or a database may have another client_encoding, and names would differ
+// from themselves. All of it ends with the transaction.
 const safeSQL = `SELECT pg_catalog.set_config('transaction_read_only', 'on', true),
 	pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
-	pg_catalog.set_config('TimeZone', 'UTC', true)`
+	pg_catalog.set_config('TimeZone', 'UTC', true),
+	pg_catalog.set_config('client_encoding', 'UTF8', true)`
 
 func (r reading) begin() *batch {
 	b := &batch{reading: r}

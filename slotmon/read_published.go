@@ -9,7 +9,7 @@ import (
 // published if its table, or a table that this is a partition of, is in the
 // publication by itself, by its schema or as one of all.
 func (p *published) compare(expected *Expected) *Publication {
-	result := &Publication{Name: expected.Publication}
+	result := &Publication{Name: expected.Publication, Tables: len(expected.Tables)}
 	if p.Publication == nil {
 		return result
 	}

@@ -147,3 +147,20 @@ func hostilePath(t *testing.T, c *cluster) {
 	}
 	exec(t, c.shop, "DROP PUBLICATION honest", "DROP SCHEMA evil CASCADE")
 }
+
+// otherEncoding: names with letters that are no ASCII, over a connection whose
+// encoding a role, a database or a file has changed.
+func otherEncoding(t *testing.T, c *cluster) {
+	const name = "b\u00fccher"
+	exec(t, c.shop, `CREATE DATABASE "`+name+`"`)
+	exec(t, connect(t, c.server.URL(name)), `CREATE TABLE "`+name+`" (id int)`, `CREATE PUBLICATION "`+name+`" FOR TABLE "`+name+`"`)
+	conn := connect(t, c.url(t, "postgres", name, map[string]string{"client_encoding": "LATIN1"}))
+	s := read(t, conn, slotmon.Question{Expected: &slotmon.Expected{Database: name, Publication: name, Tables: []slotmon.Table{{Schema: "public", Name: name}}}})
+	if p := s.Publication; s.Server.Database != name || p == nil || !p.Exists || p.Missing != nil {
+		t.Errorf("database %q, publication %+v", s.Server.Database, p)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c.shop, `DROP DATABASE "`+name+`" WITH (FORCE)`)
+}

@@ -33,9 +33,13 @@ const rightsSQL = `SELECT row_to_json(x) FROM (SELECT
 
 // walEnd is where WAL ends. LSN is nil on a standby that has none yet.
 type walEnd struct {
-	InRecovery bool      `json:"in_recovery"`
-	LSN        *LSN      `json:"lsn"`
-	Now        time.Time `json:"now"`
+	InRecovery bool `json:"in_recovery"`
+	LSN        *LSN `json:"lsn"`
+	// AtLeast: the standby may have more WAL than it can tell of. Until it has
+	// replayed again what it had before a crash it has no walreceiver, and its
+	// slots may well stand beyond what is replayed.
+	AtLeast bool      `json:"at_least"`
+	Now     time.Time `json:"now"`
 }
 
 // walEndSQL: on a standby receive is NULL without a walreceiver, and falls
@@ -44,6 +48,7 @@ const walEndSQL = `SELECT row_to_json(x) FROM (SELECT
 	pg_is_in_recovery() AS in_recovery,
 	CASE WHEN pg_is_in_recovery() THEN greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
 		ELSE pg_current_wal_lsn() END AS lsn,
+	pg_is_in_recovery() AND pg_last_wal_receive_lsn() IS NULL AS at_least,
 	clock_timestamp() AS now) x`
 
 func (a *answers) server(more *extras) Server {

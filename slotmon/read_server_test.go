@@ -43,6 +43,7 @@ func TestReadOnEveryVersion(t *testing.T) {
 				"a role without rights sees the slots":               bareRole,
 				"pg_monitor sees everything":                         monitorRole,
 				"a hostile search_path changes nothing":              hostilePath,
+				"names are the same in any client_encoding":          otherEncoding,
 				"the volume is that of the server's own pg_wal":      ownVolume,
 				"publication":                     publication,
 				"partitions":                      partitions,

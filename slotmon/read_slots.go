@@ -57,9 +57,8 @@ const slotsSQL = `SELECT json_build_object('slot', row_to_json(s), 'spill', row_
 	LEFT JOIN (SELECT pid, state, sent_lsn, flush_lsn, reply_time FROM pg_stat_replication) r ON r.pid = s.active_pid
 	ORDER BY s.slot_name`
 
-// slot is the row, measured against the end of WAL, which is nil when it is
-// unknown.
-func (r *slotRow) slot(end *LSN) Slot {
+// slot is the row, measured against the end of WAL.
+func (r *slotRow) slot(end walEnd) Slot {
 	c := &r.Slot
 	s := Slot{
 		Name:               c.Name,
@@ -84,14 +83,14 @@ func (r *slotRow) slot(end *LSN) Slot {
 		Spill:              r.Spill,
 	}
 	if !s.Lost() {
-		s.RetainedBytes = distance(end, s.RestartLSN)
+		s.RetainedBytes = end.after(s.RestartLSN)
 	}
 	if s.RestartLSN == nil {
 		// PostgreSQL computes one for a slot that has reserved nothing, as if it
 		// needed all WAL from the beginning.
 		s.SafeWALSize = nil
 	}
-	s.ConfirmedLagBytes = distance(end, s.ConfirmedFlushLSN)
+	s.ConfirmedLagBytes = end.after(s.ConfirmedFlushLSN)
 	return s
 }
 
@@ -109,13 +108,16 @@ func (r *slotRow) holder() *Holder {
 	return h
 }
 
-// distance is how many bytes end is after position: negative if it is before,
-// nil if either is unknown. LSNs are unsigned, so the difference wraps into the
-// right sign.
-func distance(end, position *LSN) *int64 {
-	if end == nil || position == nil {
+// after is how many bytes the end is after position: negative if it is before,
+// nil if either is unknown, or the end is and lies beyond what is known of it.
+// LSNs are unsigned, so the difference wraps into the right sign.
+func (e walEnd) after(position *LSN) *int64 {
+	if e.LSN == nil || position == nil {
 		return nil
 	}
-	bytes := int64(*end - *position)
+	bytes := int64(*e.LSN - *position)
+	if e.AtLeast && bytes < 0 {
+		return nil
+	}
 	return &bytes
 }

@@ -101,12 +101,12 @@ func TestDistanceHasTheSignOfTheDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		position := LSN(rapid.Uint64Range(0, math.MaxInt64).Draw(t, "position"))
 		end := LSN(rapid.Uint64Range(0, math.MaxInt64).Draw(t, "end"))
-		if got := distance(&end, &position); (*got < 0) != (end < position) || LSN(uint64(*got))+position != end {
+		if got := (walEnd{LSN: &end}).after(&position); (*got < 0) != (end < position) || LSN(uint64(*got))+position != end {
 			t.Fatalf("from %s to %s: %d", position, end, *got)
 		}
 	})
 	lsn := LSN(1)
-	if distance(nil, &lsn) != nil || distance(&lsn, nil) != nil {
+	if (walEnd{}).after(&lsn) != nil || (walEnd{LSN: &lsn}).after(nil) != nil {
 		t.Error("a distance to nowhere")
 	}
 }
@@ -118,9 +118,12 @@ func TestWithoutAnEndOfWALNothingIsAhead(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"slot": {"slot_name": "s", "active_pid": 7, "restart_lsn": "0/10", "confirmed_flush_lsn": "0/20"}}`), &row); err != nil {
 		t.Fatal(err)
 	}
-	s := row.slot(nil)
-	if s.RetainedBytes != nil || s.ConfirmedLagBytes != nil || *s.ConfirmedFlushLSN != 0x20 || *s.Holder != (Holder{PID: 7}) {
-		t.Errorf("got %+v", s)
+	replayed := LSN(0x18)
+	for _, end := range []walEnd{{}, {InRecovery: true, LSN: &replayed, AtLeast: true}} {
+		s := row.slot(end)
+		if (s.RetainedBytes != nil) != (end.LSN != nil) || s.ConfirmedLagBytes != nil || *s.ConfirmedFlushLSN != 0x20 || *s.Holder != (Holder{PID: 7}) {
+			t.Errorf("end %+v: got %+v", end, s)
+		}
 	}
 }
 

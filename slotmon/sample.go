@@ -163,6 +163,8 @@ type Transaction struct {
 type Publication struct {
 	Name   string `json:"name"`
 	Exists bool   `json:"exists"`
+	// Tables is how many were asked for; of none nothing is known.
+	Tables int `json:"tables"`
 	// Inserts is false when INSERT is not published.
 	Inserts bool `json:"inserts"`
 	// Missing are the configured tables that it does not publish, Filtered
@@ -174,6 +176,12 @@ type Publication struct {
 	// Fingerprint changes when the publication or what it contains is altered,
 	// dropped and made anew included: oid and xmin of its catalog rows.
 	Fingerprint string `json:"fingerprint"`
+}
+
+// isCopy tells if the slot is the copy on a standby of one on its primary. On a
+// primary the column has no meaning (pg_replication_slots, synced).
+func (s *Sample) isCopy(slot *Slot) bool {
+	return s.Server.InRecovery && slot.Synced != nil && *slot.Synced
 }
 
 // FindSlot returns the slot with the name, or nil.

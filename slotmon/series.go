@@ -94,9 +94,9 @@ type history struct {
 	last  Slot
 	track track
 	lag   stretch
-	// inactive and notReady are since when; zero while it is not so.
-	inactive, notReady time.Time
-	trend              Trend
+	// inactive, copied and notReady are since when; zero while it is not so.
+	inactive, copied, notReady time.Time
+	trend                      Trend
 }
 
 // fastest is the lag that a reader may get through in one second. Decoding
@@ -135,14 +135,19 @@ func (h *history) add(slot *Slot, sample *Sample, window time.Duration) {
 		ConfirmedRate: h.track.rate(point.confirmedPosition),
 	}
 	h.trend.InactiveFor = h.inactiveFor(slot, sample)
+	h.trend.CopyFor = h.copyFor(slot, sample)
 	h.trend.LagNotFallingFor = h.lag.add(now, sample.Server.WAL, slot.ConfirmedLagBytes, h.trend.WALRate)
 }
 
+// startupTime is how long after the start of a server its slots are restored.
+const startupTime = time.Minute
+
 // inactiveFor uses the server's memory by the server's clock, else ours. A
-// restart of the server begins its memory anew; a synced slot on a standby has
-// no reader, and its inactive_since means the end of the synchronisation.
+// restart of the server begins its memory anew, and no reader came back with it;
+// a synced slot on a standby has no reader, and its inactive_since means the end
+// of the synchronisation.
 func (h *history) inactiveFor(slot *Slot, sample *Sample) *time.Duration {
-	if slot.Active || sample.Server.InRecovery && slot.Synced != nil && *slot.Synced {
+	if slot.Active || sample.isCopy(slot) {
 		h.inactive = time.Time{}
 		return nil
 	}
@@ -150,10 +155,25 @@ func (h *history) inactiveFor(slot *Slot, sample *Sample) *time.Duration {
 		h.inactive = sample.Taken
 	}
 	inactive := sample.Taken.Sub(h.inactive)
-	if slot.InactiveSince != nil {
-		inactive = max(sample.Server.Now.Sub(*slot.InactiveSince), 0)
+	if since := slot.InactiveSince; since != nil {
+		remembered := max(sample.Server.Now.Sub(*since), 0)
+		if since.Sub(sample.Server.Started) > startupTime || remembered > inactive {
+			inactive = remembered
+		}
 	}
 	return &inactive
+}
+
+func (h *history) copyFor(slot *Slot, sample *Sample) *time.Duration {
+	if !sample.isCopy(slot) {
+		h.copied = time.Time{}
+		return nil
+	}
+	if h.copied.IsZero() {
+		h.copied = sample.Taken
+	}
+	lasted := sample.Taken.Sub(h.copied)
+	return &lasted
 }
 
 func (h *history) compareStandbys(slot *Slot, standbys []Standby, sample *Sample) {

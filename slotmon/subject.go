@@ -11,6 +11,10 @@ type Subject struct {
 	Sample      *Sample
 	Unreachable string
 	Trend       Trend
+	// FirstLook: nobody has looked at the slot before the samples of Trend, so
+	// that how long it has had no reader is known only where the server says so
+	// (17).
+	FirstLook bool
 	// Expected says what the slot must be, nil for a slot that is only
 	// watched: it need not exist, and plugin, database and two_phase are its
 	// owner's business.
@@ -57,8 +61,29 @@ type Publisher struct {
 type Standby struct {
 	Address     string `json:"address"`
 	Unreachable string `json:"unreachable,omitempty"`
+	// Not says why the server that was asked is no standby of the primary;
+	// empty if it is one. Slot is then nil.
+	Not string `json:"not_a_standby,omitempty"`
 	// Slot is the slot there, nil if it has none of that name.
 	Slot *Slot `json:"slot,omitempty"`
+}
+
+// StandbyAt returns what a server said about the slot of a primary. A server
+// that was promoted keeps the mark of a synced slot without its meaning, and so
+// does the primary itself, whose address may have been a standby's before: what
+// they have survives no failover.
+func StandbyAt(address string, primary, asked *Sample, slot string) Standby {
+	answer := Standby{Address: address}
+	own, other := primary.Server.SystemID, asked.Server.SystemID
+	switch {
+	case !asked.Server.InRecovery:
+		answer.Not = "is not a standby: it is not in recovery"
+	case own != "" && other != "" && own != other: // else the role may not see it
+		answer.Not = "is a standby of another server: its system identifier is " + other + ", the primary's " + own
+	default:
+		answer.Slot = asked.FindSlot(slot)
+	}
+	return answer
 }
 
 // Ready tells if the slot would survive a promotion of this standby: it is

@@ -15,6 +15,9 @@ type Trend struct {
 	// (17), else since the first sample that saw it so, which is a lower bound.
 	// Nil while it is held.
 	InactiveFor *time.Duration `json:"-"`
+	// CopyFor is how long the slot has been a standby's copy of one on its
+	// primary, as far as the samples tell; nil while it is not.
+	CopyFor *time.Duration `json:"-"`
 	// LagNotFallingFor is how long the confirmed lag has not fallen while WAL
 	// was written; nil when it has fallen, is small, or is not known.
 	LagNotFallingFor *time.Duration `json:"-"`

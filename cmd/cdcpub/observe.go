@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,15 +132,27 @@ func (o *observer) close(log *zap.Logger) {
 }
 
 // publishingTarget is the server that is published from; only its own slot is
-// judged.
-func publishingTarget(c *config.Config, status func() publisher.Status) (monitor.Target, error) {
+// judged. A publication that has changed makes the publisher look for itself.
+func publishingTarget(c *config.Config, p *publisher.Publisher) (monitor.Target, error) {
 	target, err := configuredTarget(c)
 	if err != nil {
 		return target, err
 	}
 	target.Alone = true
-	target.Publisher = func() *slotmon.Publisher { return ownState(status()) }
+	target.Publisher = func() *slotmon.Publisher { return ownState(p.Status()) }
+	drifted := false // belongs to the goroutine that judges
+	target.Judged = func(report slotmon.Report) {
+		before := drifted
+		if drifted = slices.ContainsFunc(report.Findings, drift); drifted && !before {
+			p.Recheck()
+		}
+	}
 	return target, nil
+}
+
+// drift tells if rows may be missing in the stream.
+func drift(f slotmon.Finding) bool {
+	return f.ID == slotmon.PublicationMissing || f.ID == slotmon.PublicationTables || f.ID == slotmon.PublicationChanged
 }
 
 // ownState is what slotmon wants to know of the publisher in this process.

@@ -16,6 +16,24 @@ import (
 
 type runCommand struct{ configFile }
 
+// Help is shown below the flags' overview.
+func (runCommand) Help() string {
+	return `Reads the slot in commit order, publishes each row of the outbox tables, and
+confirms a position when all in-sync replicas have everything up to it. If
+another process holds the slot, it stands by and takes over.
+
+The first SIGTERM or SIGINT delivers and confirms what was read, within
+shutdown_timeout; a second one ends at once. State, metrics and health are at
+http.listen.
+
+Exit code: 0 everything delivered; 1 a restart may cure it; 2 configuration; 3 a
+check before the start refused; 4 a human must decide before the next start.
+
+Example:
+
+    cdcpub run -c cdcpub.yaml`
+}
+
 func (c *runCommand) Run(ctx context.Context, p *process) error {
 	loaded, err := c.load(p)
 	if err != nil {
@@ -36,7 +54,7 @@ func (c *runCommand) Run(ctx context.Context, p *process) error {
 // run serves until the first signal, which lets it drain, or the second, which
 // ends it at once.
 func (s *service) run(ctx context.Context, p *process, c *config.Config, log *zap.Logger) error {
-	target, err := publishingTarget(c, s.publisher.Status)
+	target, err := publishingTarget(c, s.publisher)
 	if err != nil {
 		return err
 	}

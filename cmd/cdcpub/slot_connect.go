@@ -128,6 +128,7 @@ const slotApplication = "cdcpub slot"
 func (s *sqlServer) connect(ctx context.Context) (*pgx.Conn, error) {
 	base, err := s.source(
 		config.Param{Name: "application_name", Value: slotApplication},
+		config.Param{Name: "client_encoding", Value: "UTF8"},
 		config.Param{Name: "statement_timeout", Value: strconv.FormatInt(s.timeout.Milliseconds(), 10)})
 	if err != nil {
 		return nil, &exitError{code: exitUsage, err: err}

@@ -45,9 +45,6 @@ func (c *slotDrainCommand) drain(ctx context.Context, a *action) error {
 	}
 	a.say("Waits until everything that is committed now is confirmed by whoever reads slot %s at %s (%s at most).", c.Slot, a.server.name, config.Duration(c.Timeout))
 	a.say("It does not touch the slot; it commits one empty transaction. What is committed later is not waited for: stop the writers first if nothing may be missing.")
-	if err := a.confirm(ctx); err != nil {
-		return err
-	}
 	mark, err := slotctl.MarkEnd(ctx, a.conn)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (c *slotDropCommand) drop(ctx context.Context, a *action) error {
 	if err := a.confirm(ctx); err != nil {
 		return err
 	}
-	if err := slotctl.Drop(ctx, a.conn, c.Slot); err != nil {
+	if err := slotctl.Drop(ctx, a.conn, slot); err != nil {
 		return err
 	}
 	done := dropResult{result: a.result("drop", true), Type: slot.Type, Plugin: slot.Plugin, Database: slot.Database,

@@ -25,7 +25,11 @@ type slotListCommand struct {
 func (slotListCommand) Help() string {
 	return `LAG is from confirmed_flush_lsn to the end of WAL, RETAINED from restart_lsn.
 The verdict is that of one sample; what needs two, such as growth, is part of
-"cdcpub slot status". The list is no check: it exits with 0 whatever it shows.`
+"cdcpub slot status". The list is no check: it exits with 0 whatever it shows.
+
+Example:
+
+    cdcpub slot list --url postgres://monitor@db.internal/shop`
 }
 
 func (c *slotListCommand) Run(ctx context.Context, p *process) error {
@@ -55,7 +59,7 @@ func (s *slotServer) list(sample *slotmon.Sample) *slotview.List {
 	series := slotmon.NewSeries(seriesWindow)
 	series.Add(sample, nil, ours)
 	return slotview.NewList(s.name, sample, ours, func(slot string) slotmon.Report {
-		subject := slotmon.Subject{Name: slot, Sample: sample, Trend: series.Trend(slot)}
+		subject := slotmon.Subject{Name: slot, FirstLook: true, Sample: sample, Trend: series.Trend(slot)}
 		if slot == ours {
 			subject.Expected = expectedOf(s.config, s.database)
 		}

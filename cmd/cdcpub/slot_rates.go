@@ -3,7 +3,6 @@ package main
 import (
 	"time"
 
-	"github.com/cdcpub/cdcpub/internal/slotview"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
 
@@ -18,7 +17,7 @@ const (
 // mayReport tells if a reader that is behind reported nothing since the first
 // sample, and is likely to soon: until then nobody knows how fast it is.
 func mayReport(trend slotmon.Trend, first, second *slotmon.Slot, now time.Time) bool {
-	return second != nil && trend.Over < reportInterval && !slotview.KeepsUp(second, trend) && unheard(first, second, now)
+	return second != nil && trend.Over < reportInterval && !second.KeepsUp(trend) && unheard(first, second, now)
 }
 
 // dependable returns the trend of a slot since the first sample without the
@@ -26,7 +25,7 @@ func mayReport(trend slotmon.Trend, first, second *slotmon.Slot, now time.Time) 
 // seconds may have one of them or none, whatever the true rate: extrapolated,
 // that would have a slot lost in minutes whose reader keeps up.
 func dependable(trend slotmon.Trend, first, second *slotmon.Slot, now time.Time) slotmon.Trend {
-	if second != nil && second.Active && slotview.KeepsUp(second, trend) && (unheard(first, second, now) || withinSteps(trend)) {
+	if second != nil && second.Active && second.KeepsUp(trend) && (unheard(first, second, now) || withinSteps(trend)) {
 		trend.RetainedRate, trend.ConfirmedRate = nil, nil
 	}
 	return trend

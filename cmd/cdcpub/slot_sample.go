@@ -69,8 +69,8 @@ func standbysAt(c *config.Config, urls []config.ConnString, stated string) ([]*s
 	return servers, nil
 }
 
-// askStandbys asks all standbys at once for the slot.
-func askStandbys(ctx context.Context, servers []*sqlServer, slot string) []slotmon.Standby {
+// askStandbys asks all standbys of the primary at once for the slot.
+func askStandbys(ctx context.Context, servers []*sqlServer, primary *slotmon.Sample, slot string) []slotmon.Standby {
 	answers := make([]slotmon.Standby, len(servers))
 	var asked sync.WaitGroup
 	for i, server := range servers {
@@ -81,7 +81,7 @@ func askStandbys(ctx context.Context, servers []*sqlServer, slot string) []slotm
 				answers[i].Unreachable = reason(err)
 				return
 			}
-			answers[i].Slot = sample.FindSlot(slot)
+			answers[i] = slotmon.StandbyAt(server.name, primary, sample, slot)
 		})
 	}
 	asked.Wait()

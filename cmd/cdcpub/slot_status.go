@@ -27,7 +27,12 @@ Exit code: 0 ok, 1 warning, 2 critical, 3 unknown, as monitoring plugins have it
 Whatever keeps the command from looking is unknown: a configuration, an argument
 or a name that is wrong, a server that cannot be reached.
 
-The publisher at http.advertise is asked when the slot is the configured one.`
+The publisher at http.advertise is asked when the slot is the configured one.
+
+Examples:
+
+    cdcpub slot status
+    cdcpub slot status debezium -o nagios --url postgres://monitor@db.internal/shop`
 }
 
 // seriesWindow is how far back rates look when only a few samples are taken.
@@ -91,7 +96,7 @@ func (c *slotStatusCommand) status(ctx context.Context, p *process) *slotview.St
 // look finds out what is to be judged. A server that cannot be asked is part
 // of that; the error is one of the configuration, or the end of ctx.
 func (s *slotServer) look(ctx context.Context, name string, apart time.Duration) (slotmon.Subject, error) {
-	subject := slotmon.Subject{Name: name}
+	subject := slotmon.Subject{Name: name, FirstLook: true}
 	publisher := make(chan *slotmon.Publisher, 1)
 	ours := name == s.config.Postgres.Slot
 	if address := s.config.HTTP.Advertise; ours && address != "" {
@@ -129,7 +134,7 @@ func (s *slotServer) takeSamples(ctx context.Context, subject *slotmon.Subject, 
 	}
 	slot := first.FindSlot(subject.Name)
 	if slot != nil && slot.Failover != nil && *slot.Failover && !first.Server.InRecovery {
-		subject.Standbys = askStandbys(ctx, standbyServers, subject.Name)
+		subject.Standbys = askStandbys(ctx, standbyServers, first, subject.Name)
 	}
 	series := slotmon.NewSeries(seriesWindow)
 	add := func(sample *slotmon.Sample) {

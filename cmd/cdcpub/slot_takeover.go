@@ -23,6 +23,10 @@ type takeoverResult struct {
 	Holder *slotmon.Holder `json:"holder"` // of now, nil: the slot is free
 }
 
+// successorLimit is how long a standby may take to have the slot. A cdcpub that
+// was ended leaves it alone for longer than that.
+const successorLimit = 2500 * time.Millisecond
+
 func (c *slotTakeoverCommand) Run(ctx context.Context, p *process) error {
 	return c.run(ctx, p, c.takeover)
 }
@@ -52,6 +56,11 @@ func (c *slotTakeoverCommand) takeover(ctx context.Context, a *action) error {
 	now, err := slotctl.AwaitRelease(limited, a.conn, c.Slot, ended.PID)
 	if err != nil {
 		return err
+	}
+	if now.Holder == nil {
+		if now, err = slotctl.AwaitHolder(ctx, a.conn, c.Slot, successorLimit); err != nil {
+			return err
+		}
 	}
 	done := takeoverResult{result: a.result("takeover", true), Ended: &ended, Holder: now.Holder}
 	if now.Holder == nil {
@@ -86,5 +95,5 @@ func (c *slotTakeoverCommand) announce(a *action, slot *slotmon.Slot) {
 		a.say("If it is a connector, Kafka Connect starts it again and it takes the slot back: stop the connector first.")
 		return
 	}
-	a.say("If it is not stopped, it connects again and stands by, or takes the slot back if nobody else has it.")
+	a.say("If it is not stopped, it connects again after 3 s: a standby has the slot by then, and if there is none, it takes the slot back.")
 }

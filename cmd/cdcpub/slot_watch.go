@@ -27,7 +27,9 @@ Beside "cdcpub run" on the same machine it needs another http.listen.
 The publisher of postgres.slot is asked for its state if http.advertise is
 stated.
 
-Example: CDCPUB_POSTGRES_URL=postgres://monitor@db/shop cdcpub slot watch -c watch.yaml`
+Example:
+
+    CDCPUB_POSTGRES_URL=postgres://monitor@db.internal/shop cdcpub slot watch -c watch.yaml`
 }
 
 func (c *slotWatchCommand) Run(ctx context.Context, p *process) error {
@@ -58,6 +60,9 @@ func (c *slotWatchCommand) Run(ctx context.Context, p *process) error {
 	names := make([]string, len(targets))
 	for i := range targets {
 		names[i] = targets[i].Name
+	}
+	if loaded.Postgres.Publication != "" && len(loaded.Outbox.Tables) == 0 {
+		log.Warn("the publication's tables are not checked, since outbox.tables is not configured", zap.String("event", "unchecked"))
 	}
 	log.Info("watching", zap.String("event", "watching"), zap.String("version", buildVersion()), zap.Strings("servers", names))
 	<-ctx.Done()

@@ -38,6 +38,9 @@ type Target struct {
 	Slot      string
 	Expected  *slotmon.Expected
 	Publisher func() *slotmon.Publisher
+	// Judged is told how Slot is after each sample, if not nil. It must not
+	// block.
+	Judged func(slotmon.Report)
 	// Alone leaves every other slot of the server unjudged.
 	Alone bool
 	// Standbys should have the failover slots of the server.

@@ -22,6 +22,8 @@ type server struct {
 	err    error
 	hangs  bool
 	rounds int
+	// recovery: it is a standby.
+	recovery bool
 }
 
 func (s *server) change(f func()) {
@@ -42,7 +44,7 @@ func (s *server) sample(ctx context.Context) (*slotmon.Sample, error) {
 		return nil, s.err
 	}
 	sample := &slotmon.Sample{Taken: time.Now(), Slots: append([]slotmon.Slot(nil), s.slots...)}
-	sample.Server = slotmon.Server{SystemID: "1", Database: "shop", WAL: 1 << 20, Now: time.Now(), MaxSlotWALKeepSize: -1}
+	sample.Server = slotmon.Server{SystemID: "1", Database: "shop", WAL: 1 << 20, Now: time.Now(), InRecovery: s.recovery, MaxSlotWALKeepSize: -1}
 	return sample, nil
 }
 
@@ -293,7 +295,11 @@ func TestStandbysAreAskedForFailoverSlotsOnly(t *testing.T) {
 		}
 		synced := healthy("f")
 		synced.Synced = ptr(true)
+		// A server that was promoted keeps the mark, and is no standby any more.
 		standby.change(func() { standby.slots = []slotmon.Slot{synced} })
+		pass(resolveAfter + 2*interval)
+		r.expect(t)
+		standby.change(func() { standby.recovery = true })
 		pass(resolveAfter + 2*interval)
 		r.expect(t, "failover_not_ready warning resolved")
 	})

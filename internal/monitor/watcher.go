@@ -63,6 +63,9 @@ func (w *watcher) round(ctx context.Context) {
 		slot := w.judge(name, slotmon.Subject{Sample: sample, Trend: w.series.Trend(name), Standbys: standbys[name]})
 		slot.Slot, slot.Standbys = sample.FindSlot(name), standbys[name]
 		server.add(slot)
+		if slot.Ours && w.target.Judged != nil {
+			w.target.Judged(slot.Report)
+		}
 		changed = append(changed, w.alerts.Update(sample.Taken, w.target.Name, name, slot.Report.ForAlerts())...)
 		present = append(present, name)
 	}
@@ -140,7 +143,7 @@ func (w *watcher) standbys(ctx context.Context, primary *slotmon.Sample) map[str
 			if err != nil {
 				answer.Unreachable = err.Error()
 			} else {
-				answer.Slot = sample.FindSlot(name)
+				answer = slotmon.StandbyAt(standby.Name, primary, sample, name)
 			}
 			answers[name] = append(answers[name], answer)
 		}

@@ -98,7 +98,7 @@ func TestTabReachesEverythingInOrderAndShowsWhereItIs(t *testing.T) {
 			t.Errorf("%q has the focus and the outline %q", got[len(got)-1], outline)
 		}
 	}
-	if !slices.Equal(got, want) || len(want) != 7 {
+	if !slices.Equal(got, want) || len(want) != 9 {
 		t.Errorf("tab reaches %q\nwant %q", got, want)
 	}
 }

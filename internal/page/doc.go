@@ -23,8 +23,21 @@
 // poll and the patience for an answer, make the page say so and take the colour
 // from what is below (in app.js).
 //
-// The verdict of the page is the worst of the servers' verdicts, the raised
-// alerts, the freshness of the samples, and the publisher's state: critical
-// while it waits for a human, at least a warning while it is not ready. So the
-// page is never calm while /readyz says no.
+// What is shown as present comes from one answer of /page/now, and so from one
+// sample of each server: the verdict, the headline, the cards, the tables, the
+// large numbers of slots, and the end of the strip. The history is behind by up
+// to a step and says only what was.
+//
+// Cards are the findings of the latest sample, whether or not their alerts are
+// raised yet, each with its cause, cure and section of the runbook. An alert
+// outlives its finding by the time that it takes to resolve: its card is then
+// grey, last and without its cure, and counts for nothing. Only a fresh sample
+// can say that a finding is gone; of a server that does not answer the last
+// findings stand, as last seen.
+//
+// The verdict of the page is the worst of the servers' verdicts, the cards, the
+// freshness of the samples, and the publisher's state: critical while it waits
+// for a human, at least a warning while it is not ready. So the page is never
+// calm while /readyz says no. The headline is the first card of that verdict;
+// cards are ordered by severity, then our own slot, then what costs data.
 package page

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -133,110 +132,31 @@ func (w *world) dying(step, last int, at time.Time) observation {
 	h := w.latency
 	o := observation{at: at, latency: &h, publisher: status}
 	o.monitor = monitor.Snapshot{Interval: 10 * time.Second}
+	find := func(raised time.Time, f slotmon.Finding) {
+		server.Verdict, slot.Report.Verdict = f.Severity, f.Severity
+		slot.Report.Findings = append([]slotmon.Finding{f}, slot.Report.Findings...)
+		o.monitor.Alerts = append([]slotmon.Alert{raise(server.Name, slot.Name, raised, f)}, o.monitor.Alerts...)
+	}
 	if stuck > 6 {
-		server.Verdict, slot.Report.Verdict = slotmon.Warning, slotmon.Warning
-		o.monitor.Alerts = append(o.monitor.Alerts, slotmon.Alert{
-			Server: server.Name, Slot: "cdcpub", ID: slotmon.PublisherStalled, Severity: slotmon.Warning, Since: since,
+		find(since, slotmon.Finding{
+			ID: slotmon.PublisherStalled, Severity: slotmon.Warning,
 			Summary: "has been stalled for 20 min, longer than 1 min",
 			Cause:   "topic outbox.event.payment partition 4: NOT_ENOUGH_REPLICAS: fewer in-sync replicas than min.insync.replicas",
 			Cure:    "kafka-topics.sh --describe --topic outbox.event.payment --under-min-isr-partitions\nbring the missing brokers back; publishing goes on by itself",
 		})
 	}
 	if stuck > 60 {
-		server.Verdict, slot.Report.Verdict = slotmon.Critical, slotmon.Critical
-		o.monitor.Alerts = append([]slotmon.Alert{{
-			Server: server.Name, Slot: "cdcpub", ID: slotmon.TimeToLost, Severity: slotmon.Critical, Since: at.Add(-8*time.Minute - 20*time.Second),
+		find(at.Add(-8*time.Minute-20*time.Second), slotmon.Finding{
+			ID: slotmon.TimeToLost, Severity: slotmon.Critical,
 			Summary: "will be lost in 18 min at the present 43 MiB/s, less than 1 h",
 			Cause:   "retained WAL is 53 GiB of the 60 GiB that max_slot_wal_keep_size allows; the publisher is stalled on topic outbox.event.payment partition 4",
 			Cure:    "cure the stall, or gain time: ALTER SYSTEM SET max_slot_wal_keep_size = '150GB'; SELECT pg_reload_conf();",
-		}}, o.monitor.Alerts...)
+		})
 		o.monitor.Sinks = []monitor.Sink{{Name: "webhook", Failed: 4, LastError: "POST https://hooks.internal/cdc: 502 Bad Gateway", LastSent: since}}
-		slot.Report.Findings = []slotmon.Finding{{ID: slotmon.TimeToLost, Severity: slotmon.Critical, Summary: "will be lost in 18 min at the present 43 MiB/s, less than 1 h"}}
 	}
 	server.Slots = []monitor.Slot{slot}
 	o.monitor.Servers = []monitor.Server{server}
 	return o
-}
-
-// watched are three servers with twelve slots and no publisher.
-func (w *world) watched(step, last int, at time.Time) observation {
-	ok := func(server string, names ...string) monitor.Server {
-		s := monitor.Server{Name: server, Up: true, Sample: sample(at, -1, 640<<30)}
-		for i, name := range names {
-			retained := int64(w.noise(float64(int64(40+120*i)<<20), 0.12))
-			s.Slots = append(s.Slots, held(name, "shop", retained, retained/9, false))
-		}
-		return s
-	}
-	orders := ok("orders-db:5432/orders", "cdcpub", "debezium_orders", "warehouse_sync", "audit_export")
-	billing := ok("billing-db:5432/billing", "cdcpub_billing", "fraud_scoring", "ledger_copy", "reporting", "search_indexer")
-	legacy := ok("legacy-db.eu-central-1.internal:5432/legacy_production", "cdc_legacy", "migration_2024", "standby_dr")
-	dead := &billing.Slots[3]
-	retained := int64(2<<30) + int64(step)*52<<20
-	dead.Slot.RetainedBytes, dead.Slot.ConfirmedLagBytes, dead.Slot.Active, dead.Slot.Holder = &retained, &retained, false, nil
-	dead.Report = slotmon.Report{
-		Verdict: slotmon.Warning, Culprit: "nobody has connected for 1 h 3 min", SecondsToFull: new(31500.0),
-		SecondsToLostWhy: "max_slot_wal_keep_size has no limit",
-		Findings:         []slotmon.Finding{{ID: slotmon.RetainedWAL, Severity: slotmon.Warning, Summary: "retains 20 GiB of WAL, more than 10 GiB"}},
-	}
-	lost, reason := "lost", "wal_removed"
-	gone := &legacy.Slots[1]
-	gone.Slot = &slotmon.Slot{Name: "migration_2024", Plugin: "pgoutput", Type: "logical", Database: "legacy", WALStatus: &lost, InvalidationReason: &reason}
-	gone.Report = slotmon.Report{
-		Verdict: slotmon.Critical, SecondsToLost: new(0.0), SecondsToFullWhy: "a lost slot holds no WAL",
-		Findings: []slotmon.Finding{{ID: slotmon.SlotLost, Severity: slotmon.Critical, Summary: "is lost (wal_removed): what it had not read is gone"}},
-	}
-	billing.Verdict, legacy.Verdict = slotmon.Warning, slotmon.Critical
-	if step > last*5/6 {
-		orders.Up, orders.Unreachable, orders.Verdict = false, "dial tcp 10.0.3.17:5432: connect: connection refused", slotmon.Unknown
-		orders.Sample = sample(at.Add(-time.Duration(step-last*5/6)*Step), -1, 640<<30)
-		for i := range orders.Slots {
-			orders.Slots[i].Report.Verdict = slotmon.Unknown
-			orders.Slots[i].Report.Findings = []slotmon.Finding{{ID: slotmon.ServerUnreachable, Severity: slotmon.Unknown, Summary: "the server cannot be asked"}}
-		}
-	}
-	return observation{at: at, monitor: monitor.Snapshot{
-		Interval: 10 * time.Second, Servers: []monitor.Server{orders, billing, legacy},
-		Alerts: []slotmon.Alert{
-			{
-				Server: legacy.Name, Slot: "migration_2024", ID: slotmon.SlotLost, Severity: slotmon.Critical, Since: at.Add(-26 * time.Hour),
-				Summary: "is lost (wal_removed): what it had not read is gone", Cause: "it retained more than max_slot_wal_keep_size",
-				Cure: "if nobody needs it: cdcpub slot drop migration_2024; else make its consumer read a new snapshot from a new slot",
-			},
-			{
-				Server: billing.Name, Slot: "reporting", ID: slotmon.RetainedWAL, Severity: slotmon.Warning, Since: at.Add(-31 * time.Minute),
-				Summary: "retains 20 GiB of WAL, more than 10 GiB", Cause: "nobody has connected for 1 h 3 min", Cure: "start its consumer, or: cdcpub slot drop reporting",
-			},
-		},
-	}}
-}
-
-// long has names that are as long as PostgreSQL and DNS allow, without a place to
-// break them.
-func (w *world) long(step, last int, at time.Time) observation {
-	o := w.watched(0, last, at)
-	name := func(i, n int) string { return strings.Repeat(string(rune('a'+i)), n) }
-	for i := range o.monitor.Servers {
-		server := &o.monitor.Servers[i]
-		server.Name, server.Verdict = name(i, 120), slotmon.Warning
-		for j := range server.Slots {
-			slot := &server.Slots[j]
-			slot.Name, slot.Slot.Database = name(j, 63), name(j+5, 63)
-			slot.Slot.Holder = &slotmon.Holder{PID: 4194304, ApplicationName: name(j+9, 63), Address: "fe80:1111:2222:3333:4444:5555:6666:7777"}
-			slot.Report.Verdict = slotmon.Warning
-			slot.Report.Culprit, slot.Report.SecondsToLostWhy = name(j, 200), name(j, 90)
-		}
-	}
-	o.monitor.Alerts = []slotmon.Alert{{
-		Server: name(0, 120), Slot: name(0, 63), ID: slotmon.RetainedWAL, Severity: slotmon.Warning, Since: at,
-		Summary: name(1, 200), Cause: name(2, 200), Cure: name(3, 200),
-	}}
-	return o
-}
-
-// starting has asked for nothing yet.
-func (w *world) starting(_, _ int, at time.Time) observation {
-	return observation{at: at, publisher: &publisher.Status{State: publisher.Connecting, Since: at, Role: "standby", Slot: "cdcpub"}}
 }
 
 func held(name, database string, retained, lag int64, ours bool) monitor.Slot {

@@ -24,7 +24,8 @@ func staleAfter(o *observation) time.Duration {
 	return 3 * cmp.Or(o.monitor.Interval, defaultInterval)
 }
 
-// verdict is the worst of everything that is shown.
+// verdict is the worst of everything that is true now. What is gone does not
+// count, although its alert has not ended yet.
 func verdict(o *observation) slotmon.Severity {
 	worst := publisherVerdict(o.publisher)
 	if len(o.monitor.Servers) == 0 {
@@ -33,8 +34,10 @@ func verdict(o *observation) slotmon.Severity {
 	for i := range o.monitor.Servers {
 		worst = worse(worst, serverVerdict(&o.monitor.Servers[i], o))
 	}
-	for _, alert := range o.monitor.Alerts {
-		worst = worse(worst, alert.Severity)
+	for _, c := range cards(o) {
+		if c.isCurrent() {
+			worst = worse(worst, c.finding.Severity)
+		}
 	}
 	return worst
 }
@@ -66,22 +69,12 @@ func worse(a, b slotmon.Severity) slotmon.Severity {
 	return a
 }
 
-// headline is one sentence: the worst that is known, or that all is well.
+// headline is one sentence: the worst that is true now, or that all is well.
 func headline(o *observation) string {
 	verdict := verdict(o)
-	for i := range o.monitor.Alerts {
-		if alert := &o.monitor.Alerts[i]; alert.Severity == verdict {
-			return subject(o, alert.Server, alert.Slot) + alert.Summary
-		}
-	}
-	if s := o.publisher; s != nil && verdict != slotmon.OK && publisherVerdict(s) == verdict {
-		return publisherTrouble(s)
-	}
-	for _, s := range rank(o) {
-		for _, finding := range s.slot.Report.Findings {
-			if finding.Severity == verdict {
-				return subject(o, s.server.Name, s.slot.Name) + finding.Summary
-			}
+	for _, c := range cards(o) {
+		if c.isCurrent() && c.finding.Severity == verdict {
+			return sentence(o, &c)
 		}
 	}
 	if len(o.monitor.Servers) == 0 {
@@ -93,6 +86,17 @@ func headline(o *observation) string {
 		}
 	}
 	return calm(o)
+}
+
+// sentence is a card in one line.
+func sentence(o *observation, c *card) string {
+	switch c.standing {
+	case said:
+		return c.finding.Summary
+	case unseen:
+		return "when last seen, " + subject(o, c.server, c.slot) + c.finding.Summary
+	}
+	return subject(o, c.server, c.slot) + c.finding.Summary
 }
 
 // subject names what a sentence is about, as far as it is not obvious.
@@ -185,19 +189,8 @@ func rank(o *observation) []ranked {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int {
-		av, bv := a.slot.Report.Verdict, b.slot.Report.Verdict
-		switch {
-		case av.Worse(bv):
-			return 1
-		case bv.Worse(av):
-			return -1
-		case a.slot.Ours != b.slot.Ours:
-			if a.slot.Ours {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(b.retained(), a.retained()),
+		return cmp.Or(compareSeverity(a.slot.Report.Verdict, b.slot.Report.Verdict), compareBool(a.slot.Ours, b.slot.Ours),
+			cmp.Compare(b.retained(), a.retained()),
 			cmp.Compare(a.server.Name, b.server.Name), cmp.Compare(a.slot.Name, b.slot.Name))
 	})
 	return all

@@ -19,18 +19,18 @@ func TestTheVerdictIsTheWorstOfEverything(t *testing.T) {
 		"all is well":          {func(*observation) {}, slotmon.OK, "streaming from slot cdcpub"},
 		"no server":            {func(o *observation) { o.monitor.Servers = nil }, slotmon.Unknown, "no server has been sampled yet"},
 		"never sampled":        {func(o *observation) { o.monitor.Servers[0] = monitor.Server{Name: "db1"} }, slotmon.Unknown, "db1: no sample has been taken yet"},
-		"unreachable":          {unreachable, slotmon.Unknown, "db1.internal:5432/shop: connection refused"},
+		"unreachable":          {unreachable, slotmon.Unknown, "db1.internal:5432/shop cannot be looked at: connection refused"},
 		"the monitor stands":   {func(o *observation) { o.at = o.at.Add(31 * time.Second) }, slotmon.Unknown, "db1.internal:5432/shop: the last sample is old"},
 		"slow monitor":         {func(o *observation) { o.at, o.monitor.Interval = o.at.Add(2*time.Minute), time.Minute }, slotmon.OK, "streaming"},
 		"finding":              {finding(slotmon.Warning), slotmon.Warning, "slot cdcpub retains much"},
-		"alert without limit":  {alert(slotmon.Critical), slotmon.Critical, "slot cdcpub will be lost"},
+		"alert that is gone":   {alert(slotmon.Critical), slotmon.OK, "streaming from slot cdcpub"},
 		"blocked":              {func(o *observation) { blocked(o) }, slotmon.Critical, "slot is gone"},
 		"not ready":            {func(o *observation) { o.publisher.Ready = false }, slotmon.Warning, "the publisher is streaming and not ready"},
 		"short stall":          {stall, slotmon.OK, "topic x: NOT_LEADER"},
 		"standby":              {func(o *observation) { stall(o); o.publisher.State = publisher.Standby }, slotmon.OK, "standing by: another process holds slot cdcpub"},
-		"server alert":         {serverAlert, slotmon.Critical, "db1 cannot be looked at"},
-		"unknown and critical": {func(o *observation) { unreachable(o); alert(slotmon.Critical)(o) }, slotmon.Critical, "slot cdcpub will be lost"},
-		"unknown and warning":  {func(o *observation) { unreachable(o); alert(slotmon.Warning)(o) }, slotmon.Unknown, "db1.internal:5432/shop: connection refused"},
+		"server alert":         {serverAlert, slotmon.Critical, "db1.internal:5432/shop cannot be looked at: connection refused"},
+		"unknown and critical": {func(o *observation) { unreachable(o); alert(slotmon.Critical)(o) }, slotmon.Critical, "when last seen, slot cdcpub will be lost"},
+		"unknown and warning":  {func(o *observation) { unreachable(o); alert(slotmon.Warning)(o) }, slotmon.Unknown, "db1.internal:5432/shop cannot be looked at: connection refused"},
 		"watch":                {func(o *observation) { o.publisher = nil }, slotmon.OK, "1 slot on 1 server"},
 	} {
 		o := newWorld().healthy(0, 1, noon)
@@ -59,14 +59,14 @@ func finding(severity slotmon.Severity) func(*observation) {
 
 func alert(severity slotmon.Severity) func(*observation) {
 	return func(o *observation) {
-		o.monitor.Alerts = []slotmon.Alert{{Server: "db1", Slot: "cdcpub", ID: slotmon.TimeToLost, Severity: severity, Summary: "will be lost"}}
+		o.monitor.Alerts = []slotmon.Alert{{Server: "db1.internal:5432/shop", Slot: "cdcpub", ID: slotmon.TimeToLost, Severity: severity, Summary: "will be lost"}}
 	}
 }
 
 func serverAlert(o *observation) {
 	unreachable(o)
 	o.monitor.Alerts = []slotmon.Alert{{
-		Server: "db1", ID: slotmon.ServerUnreachable, Severity: slotmon.Critical, Summary: "cannot be looked at: connection refused",
+		Server: "db1.internal:5432/shop", ID: slotmon.ServerUnreachable, Severity: slotmon.Critical, Summary: "cannot be looked at: connection refused",
 	}}
 }
 

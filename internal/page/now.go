@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ type nowAnswer struct {
 	Verdict    slotmon.Severity `json:"verdict"`
 	Headline   string           `json:"headline"`
 	Publisher  *nowPublisher    `json:"publisher,omitempty"`
-	Alerts     []nowAlert       `json:"alerts"`
+	Cards      []nowCard        `json:"cards"`
 	Sinks      []nowSink        `json:"failing_sinks"`
 	Servers    []nowServer      `json:"servers"`
 	Slots      []nowSlot        `json:"slots"`
@@ -49,15 +50,21 @@ type nowStall struct {
 	SinceMS int64  `json:"since_ms"`
 }
 
-type nowAlert struct {
-	Server   string            `json:"server"`
+// nowCard is a finding of the latest sample, an alert, or both.
+type nowCard struct {
+	Server   string            `json:"server,omitempty"`
 	Slot     string            `json:"slot,omitempty"`
 	ID       slotmon.FindingID `json:"id"`
+	Standing standing          `json:"standing"`
 	Severity slotmon.Severity  `json:"severity"`
-	SinceMS  int64             `json:"since_ms"`
-	Summary  string            `json:"summary"`
-	Cause    string            `json:"cause,omitempty"`
-	Cure     string            `json:"cure,omitempty"`
+	// Alert is the severity of the alert, absent if none is raised; it may be
+	// behind Severity. SinceMS is when that began.
+	Alert   *slotmon.Severity `json:"alert,omitempty"`
+	SinceMS int64             `json:"since_ms"`
+	Summary string            `json:"summary"`
+	Cause   string            `json:"cause,omitempty"`
+	Cure    string            `json:"cure,omitempty"`
+	Runbook string            `json:"runbook"`
 }
 
 type nowSink struct {
@@ -87,6 +94,7 @@ type nowSlot struct {
 	Fresh     bool             `json:"fresh"`
 	Verdict   slotmon.Severity `json:"verdict"`
 	Missing   bool             `json:"missing"`
+	Gone      bool             `json:"lost"`
 	Plugin    string           `json:"plugin,omitempty"`
 	Database  string           `json:"database,omitempty"`
 	Active    bool             `json:"active"`
@@ -119,14 +127,11 @@ func describe(o *observation, version string, poll time.Duration) nowAnswer {
 	answer := nowAnswer{
 		Version: version, NowMS: o.at.UnixMilli(), PollMS: poll.Milliseconds(),
 		Verdict: verdict(o), Headline: headline(o), Publisher: describePublisher(o.publisher),
-		Alerts: []nowAlert{}, Sinks: []nowSink{}, Servers: []nowServer{}, Slots: []nowSlot{},
+		Cards: []nowCard{}, Sinks: []nowSink{}, Servers: []nowServer{}, Slots: []nowSlot{},
 	}
 	answer.Partitions, answer.PartitionsHidden = describePartitions(o.publisher)
-	for _, a := range o.monitor.Alerts {
-		answer.Alerts = append(answer.Alerts, nowAlert{
-			Server: a.Server, Slot: a.Slot, ID: a.ID, Severity: a.Severity, SinceMS: milliseconds(a.Since),
-			Summary: a.Summary, Cause: a.Cause, Cure: a.Cure,
-		})
+	for _, c := range cards(o) {
+		answer.Cards = append(answer.Cards, describeCard(&c))
 	}
 	for _, s := range o.monitor.Sinks {
 		if s.LastError != "" {
@@ -140,12 +145,24 @@ func describe(o *observation, version string, poll time.Duration) nowAnswer {
 	return answer
 }
 
+func describeCard(c *card) nowCard {
+	described := nowCard{
+		Server: c.server, Slot: c.slot, ID: c.finding.ID, Standing: c.standing, Severity: c.finding.Severity,
+		Summary: c.finding.Summary, Cause: c.finding.Cause, Cure: c.finding.Cure,
+		Runbook: runbook + url.PathEscape(string(c.finding.ID)),
+	}
+	if c.alert != nil {
+		described.Alert, described.SinceMS = &c.alert.Severity, milliseconds(c.alert.Since)
+	}
+	return described
+}
+
 func describePublisher(s *publisher.Status) *nowPublisher {
 	if s == nil {
 		return nil
 	}
 	p := &nowPublisher{
-		State: s.State, SinceMS: milliseconds(s.Since), Role: s.Role, Verdict: publisherVerdict(s), Slot: s.Slot,
+		State: s.State, SinceMS: milliseconds(s.Since), Role: role(s), Verdict: publisherVerdict(s), Slot: s.Slot,
 		ConfirmedLSN: s.ConfirmedLSN, Records: s.InFlight.Records, Bytes: s.InFlight.Bytes, Full: s.InFlight.Full,
 	}
 	if s.Kafka != nil {
@@ -155,6 +172,15 @@ func describePublisher(s *publisher.Status) *nowPublisher {
 		p.Stall = &nowStall{s.Stall.Cause, milliseconds(s.Stall.Since)}
 	}
 	return p
+}
+
+// role is none for a publisher that neither holds the slot nor waits for
+// another one that does.
+func role(s *publisher.Status) string {
+	if s.Role == "standby" && s.State != publisher.Standby {
+		return "none"
+	}
+	return s.Role
 }
 
 func describePartitions(s *publisher.Status) (listed []nowPartition, hidden int) {
@@ -199,8 +225,8 @@ func describeSlot(r *ranked) nowSlot {
 		Lost: report.SecondsToLost, LostWhy: report.SecondsToLostWhy,
 		Full: report.SecondsToFull, FullWhy: report.SecondsToFullWhy,
 	}
-	if len(report.Findings) > 0 {
-		slot.Reason = report.Findings[0].Summary
+	if finding := worst(report); finding != nil && !saidByTimeLeft(finding, report) {
+		slot.Reason = finding.Summary
 	}
 	s := r.slot.Slot
 	if s == nil {
@@ -214,8 +240,15 @@ func describeSlot(r *ranked) nowSlot {
 	}
 	if s.Lost() {
 		slot.WALStatus = cmp.Or(slot.WALStatus, "lost")
+		slot.Gone, slot.Culprit = true, "" // the reason says it
 	}
 	return slot
+}
+
+// saidByTimeLeft tells if the finding is nothing but a time that is shown beside
+// it.
+func saidByTimeLeft(f *slotmon.Finding, r *slotmon.Report) bool {
+	return f.ID == slotmon.TimeToLost && r.SecondsToLost != nil || f.ID == slotmon.TimeToFull && r.SecondsToFull != nil
 }
 
 // holder is one line about who holds a slot: cdcpub@10.0.3.7 pid 4711.

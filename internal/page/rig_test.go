@@ -192,6 +192,8 @@ var stories = map[string]func(*world, *Page){
 	"empty":   func(w *world, p *Page) { w.play(p, 0, w.starting) },
 	"minute":  func(w *world, p *Page) { w.play(p, 4, w.healthy) },
 	"long":    func(w *world, p *Page) { w.play(p, 4, w.long) },
+	"lost":    func(w *world, p *Page) { w.play(p, 359, w.lost) },
+	"rights":  func(w *world, p *Page) { w.play(p, 5, w.noRights) },
 }
 
 // tell serves a story.

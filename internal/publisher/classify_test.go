@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -113,6 +114,15 @@ func TestWhatFollowsTheEndOfASession(t *testing.T) {
 		if err != nil || pause != want.pause || p.state.name != want.state {
 			t.Errorf("%v: %s, pause %s, %v", m.err, p.state.name, pause, err)
 		}
+	}
+}
+
+// An operator who ends a walsender wants a standby to have the slot.
+func TestAfterATakeoverTheSlotIsLeftToOthersForAWhile(t *testing.T) {
+	p, _ := observed(nil)
+	pause, err := p.next(&pgconn.PgError{Code: "57P01"}, &steady{})
+	if err != nil || pause <= standbyInterval || p.state.name != Connecting {
+		t.Errorf("%s, pause %s, %v", p.state.name, pause, err)
 	}
 }
 

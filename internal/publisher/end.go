@@ -28,6 +28,7 @@ const (
 	EndConnectionLost EndCause = "connection_lost" // of PostgreSQL
 	EndSlotTaken      EndCause = "slot_taken"      // another process has the slot, or nobody
 	EndUnknownTable   EndCause = "unknown_table"   // a row of a table that the catalogs did not explain
+	EndRecheck        EndCause = "recheck"         // the publication has changed
 
 	EndRefused       EndCause = "refused"       // slot, publication or tables are not as they must be
 	EndMalformed     EndCause = "malformed"     // a message that pgoutput may not send
@@ -43,7 +44,7 @@ func EndCauses() []EndCause {
 	return []EndCause{
 		EndStop, EndCancelled, EndShutdownTimeout,
 		EndServerStopping, EndServerEnded, EndTerminated, EndPostgresError, EndPostgresSilent, EndConnectionLost,
-		EndSlotTaken, EndUnknownTable,
+		EndSlotTaken, EndUnknownTable, EndRecheck,
 		EndRefused, EndMalformed, EndUnpublishable, EndRejected, EndKafka, EndDefect, EndOther,
 	}
 }
@@ -58,6 +59,8 @@ func endOf(err error) EndCause {
 		return EndStop
 	case errors.Is(err, errShutdownTimeout):
 		return EndShutdownTimeout
+	case errors.Is(err, errRecheck):
+		return EndRecheck
 	case errors.Is(err, wal.ErrServerStopping):
 		return EndServerStopping
 	case errors.Is(err, wal.ErrServerEnded):

@@ -25,6 +25,7 @@ func TestCausesOfEnds(t *testing.T) {
 	}{
 		{nil, EndStop},
 		{errShutdownTimeout, EndShutdownTimeout},
+		{errRecheck, EndRecheck},
 		{wal.ErrServerStopping, EndServerStopping},
 		{errors.Join(wal.ErrServerStopping, io.EOF), EndServerStopping},
 		{wal.ErrServerEnded, EndServerEnded},

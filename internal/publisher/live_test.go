@@ -18,6 +18,7 @@ func TestSessions(t *testing.T) {
 	w := startWorld(t)
 	t.Run("publish, standby, take over, stop", w.takeOver)
 	t.Run("a terminated walsender is followed by another session", w.terminated)
+	t.Run("a publication that is said to have changed is looked at", w.rechecked)
 	t.Run("a walsender that stands still is named", w.frozen)
 	t.Run("blocked until the cause is gone", w.blocked)
 	t.Run("blocked at a row, until the slot is moved past it", w.poisoned)
@@ -85,6 +86,24 @@ func (w *world) terminated(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	s.countedOverSessions(t)
+}
+
+// Nothing in the stream tells that the table is no longer published.
+func (w *world) rechecked(t *testing.T) {
+	t.Parallel()
+	url := w.database(t, "rechecked")
+	s := w.run(t, "rechecked", nil)
+	s.until("it streams", in(Streaming))
+	s.Recheck()
+	s.until("another session has looked and reads on", func(status Status) bool {
+		return status.State == Streaming && status.Sessions == 2 && status.SessionEnds[EndRecheck] == 1
+	})
+	execute(t, url, "ALTER PUBLICATION rechecked DROP TABLE outbox")
+	s.Recheck()
+	s.until("it is blocked", in(Blocked))
+	if err := s.shutdown(); err == nil {
+		t.Error("a blocked publisher ends without an error")
+	}
 }
 
 // countedOverSessions: three sessions read a row each, and a fourth was stopped.

@@ -43,6 +43,8 @@ type Publisher struct {
 	// last row that the configuration cannot publish; nil before the first.
 	unknown       *wal.UnknownRelationError
 	unpublishable *pipeline.UnpublishableError
+	// recheck has one value when Recheck was called.
+	recheck chan struct{}
 
 	mu    sync.Mutex // guards state
 	state state
@@ -54,7 +56,7 @@ func New(config Config) *Publisher {
 	for _, cause := range EndCauses() {
 		ends[cause] = 0
 	}
-	return &Publisher{config: config, log: config.Log.With(zap.String("slot", config.WAL.Slot)),
+	return &Publisher{config: config, log: config.Log.With(zap.String("slot", config.WAL.Slot)), recheck: make(chan struct{}, 1),
 		state: state{name: Connecting, since: time.Now(), ends: ends}}
 }
 
@@ -62,8 +64,11 @@ func New(config Config) *Publisher {
 const (
 	standbyInterval  = 2 * time.Second // while another process holds the slot
 	decisionInterval = time.Minute     // while a human must act
-	minRetry         = 100 * time.Millisecond
-	maxRetry         = 10 * time.Second
+	// handover is the pause after pg_terminate_backend: a standby gets the
+	// slot, if there is one.
+	handover = standbyInterval + time.Second
+	minRetry = 100 * time.Millisecond
+	maxRetry = 10 * time.Second
 	// settled is how long a session must have lasted for the next failure to
 	// count as the first.
 	settled = 10 * time.Second
@@ -161,7 +166,21 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		return decisionInterval, nil
 	}
 	p.enter(Connecting, err)
+	if endOf(err) == EndTerminated {
+		return handover, nil
+	}
 	return retries.NextBackOff(), nil
+}
+
+// Recheck ends the present session, so that the next one looks at slot,
+// publication and tables before it reads on: somebody has seen that they are
+// not what they were. Between sessions it does nothing. Safe from any
+// goroutine.
+func (p *Publisher) Recheck() {
+	select {
+	case p.recheck <- struct{}{}:
+	default:
+	}
 }
 
 // final is the error that Run returns for the end of its last session.

@@ -101,7 +101,7 @@ func (w *world) publisher(t *testing.T, name string, edit func(*Config)) *servic
 	s := &service{t: t, url: url, stop: make(chan struct{}), done: make(chan struct{})}
 	s.Publisher, s.logs = observed(func(c *Config) {
 		c.WAL = wal.Config{
-			Connect: func() (*wal.ConnConfig, error) { return pgconn.ParseConfig(url) },
+			Connect: func(context.Context) (*wal.ConnConfig, error) { return pgconn.ParseConfig(url) },
 			Slot:    name, Publication: name, Tables: []wal.Table{{Schema: "public", Name: "outbox"}}, WALSenderTimeout: 15 * time.Second,
 		}
 		c.Window = checkpoint.Limits{Records: 1000, Bytes: 1 << 20}

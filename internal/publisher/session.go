@@ -23,6 +23,9 @@ const answerLimit = 3 * time.Second
 // end in time. What is unconfirmed is sent again after the next start.
 var errShutdownTimeout = errors.New("shutdown_timeout passed before everything was delivered; what is unconfirmed is sent again after the next start")
 
+// errRecheck ends a session whose publication has changed.
+var errRecheck = errors.New("the publication is not what it was when the stream began; looking at it again before reading on")
+
 // session is one life of the replication connection. run owns it.
 type session struct {
 	p         *Publisher
@@ -41,6 +44,10 @@ func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened b
 		return false, err
 	}
 	p.opened(stream)
+	select {
+	case <-p.recheck: // what it is about was looked at just now
+	default:
+	}
 
 	s := &session{p: p, began: time.Now(), stream: stream}
 	lease := p.config.WAL.WALSenderTimeout * 4 / 5
@@ -94,6 +101,8 @@ func (s *session) run(parent context.Context, stop <-chan struct{}) error {
 			s.p.draining()
 			s.stream.Stop()
 			deadline = time.After(s.p.config.ShutdownTimeout)
+		case <-s.p.recheck:
+			cancel(errRecheck)
 		case <-deadline:
 			cancel(errShutdownTimeout)
 			deadline = nil

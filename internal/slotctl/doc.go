@@ -7,8 +7,9 @@
 // that finds out what the action would mean for data and refuses what must not
 // be done, and one that acts. The server changes meanwhile. The second half
 // therefore never trusts the first: it states what it expects in the statement
-// that acts (takeover compares pid and application_name again), or it relies on
-// the server to refuse (an active slot is neither dropped nor advanced).
+// that acts (takeover compares pid and application_name again, drop the slot's kind
+// and position), or it relies on the server to refuse (an active slot is neither
+// dropped nor advanced, none goes back).
 //
 // # Counting without confirming
 //

@@ -32,14 +32,48 @@ func syncedHere(sample *slotmon.Sample, slot *slotmon.Slot) bool {
 	return sample.Server.InRecovery && slot.Synced != nil && *slot.Synced
 }
 
-// Drop drops the slot. The server refuses a slot that somebody holds by now.
-// Errors: *RefusedError, *UnknownSlotError, *RightsError.
-func Drop(ctx context.Context, conn *pgx.Conn, name string) error {
-	_, err := conn.Exec(ctx, "SELECT pg_drop_replication_slot($1)", name)
-	if err != nil {
-		return changed(ctx, conn, name, "drop", err)
+// Drop drops the slot if it is still as CheckDrop found it: one that somebody
+// has read meanwhile, or has made anew under the same name, is another one. One
+// statement compares and drops. The server refuses a slot that somebody holds by
+// now. Errors: *RefusedError, *UnknownSlotError, *RightsError.
+func Drop(ctx context.Context, conn *pgx.Conn, slot *slotmon.Slot) error {
+	const drop = `SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+		WHERE slot_name = $1 AND slot_type = $2 AND coalesce(plugin, '') = $3 AND coalesce(database, '') = $4
+			AND confirmed_flush_lsn IS NOT DISTINCT FROM $5::text::pg_lsn`
+	var confirmed *string
+	if slot.ConfirmedFlushLSN != nil {
+		confirmed = new(slot.ConfirmedFlushLSN.String())
+	}
+	dropped, err := conn.Exec(ctx, drop, slot.Name, slot.Type, slot.Plugin, slot.Database, confirmed)
+	switch {
+	case err != nil:
+		return changed(ctx, conn, slot.Name, "drop", err)
+	case dropped.RowsAffected() == 0:
+		return moved(ctx, conn, slot)
 	}
 	return nil
+}
+
+// moved says what has become of a slot that was not dropped.
+func moved(ctx context.Context, conn *pgx.Conn, was *slotmon.Slot) error {
+	_, now, err := Find(ctx, conn, was.Name)
+	switch {
+	case err != nil:
+		return err
+	case now.Active:
+		return active(now, nil)
+	}
+	return &RefusedError{Slot: was.Name,
+		Message: fmt.Sprintf("is not what it was when you were asked, and was not dropped: somebody has read it meanwhile, or made it anew (%s, confirmed_flush_lsn %s; it was %s, %s)",
+			Kind(now), confirmedText(now), Kind(was), confirmedText(was)),
+		Cure: "look again"}
+}
+
+func confirmedText(slot *slotmon.Slot) string {
+	if slot.ConfirmedFlushLSN == nil {
+		return "none"
+	}
+	return slot.ConfirmedFlushLSN.String()
 }
 
 // changed explains why the server refused what a check had allowed.

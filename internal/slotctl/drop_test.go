@@ -8,19 +8,24 @@ import (
 func TestDropRefusesAnActiveSlotAndSaysWhoHoldsIt(t *testing.T) {
 	on(t, everyone, func(s *stand) {
 		name := s.slot()
+		_, unread, err := CheckDrop(s.Context(), s.conn, name)
+		if err != nil {
+			s.Fatal(err)
+		}
 		pid, release := s.hold(name, "some reader", false)
-		for _, err := range []error{func() error { _, _, err := CheckDrop(s.Context(), s.conn, name); return err }(), Drop(s.Context(), s.conn, name)} {
+		for _, err := range []error{func() error { _, _, err := CheckDrop(s.Context(), s.conn, name); return err }(), Drop(s.Context(), s.conn, unread)} {
 			refused[*RefusedError](s.T, err, pidText(pid), `"some reader"`, "127.0.0.1", "connected since", "takeover")
 		}
 		release()
 		s.free(name, pid)
-		if _, slot, err := CheckDrop(s.Context(), s.conn, name); err != nil || slot.RetainedBytes == nil {
+		_, slot, err := CheckDrop(s.Context(), s.conn, name)
+		if err != nil || slot.RetainedBytes == nil {
 			s.Fatal(slot, err)
 		}
-		if err := Drop(s.Context(), s.conn, name); err != nil {
+		if err := Drop(s.Context(), s.conn, slot); err != nil {
 			s.Fatal(err)
 		}
-		_, _, err := CheckDrop(s.Context(), s.conn, name)
+		_, _, err = CheckDrop(s.Context(), s.conn, name)
 		refused[*UnknownSlotError](s.T, err, name)
 	})
 }
@@ -29,10 +34,11 @@ func TestDropOfAPhysicalSlot(t *testing.T) {
 	on(t, usual, func(s *stand) {
 		name := "physical_" + strings.TrimPrefix(s.database, "db_")
 		s.exec("SELECT pg_create_physical_replication_slot('" + name + "', true)")
-		if _, slot, err := CheckDrop(s.Context(), s.conn, name); err != nil || Kind(slot) != "physical" {
+		_, slot, err := CheckDrop(s.Context(), s.conn, name)
+		if err != nil || Kind(slot) != "physical" {
 			s.Fatal(slot, err)
 		}
-		if err := Drop(s.Context(), s.conn, name); err != nil {
+		if err := Drop(s.Context(), s.conn, slot); err != nil {
 			s.Error(err)
 		}
 	})
@@ -51,7 +57,35 @@ func TestDropOfATemporarySlotSaysThatItGoesByItself(t *testing.T) {
 
 func TestDropWithoutTheRightSaysWhichOneIsMissing(t *testing.T) {
 	on(t, usual, func(s *stand) {
-		refused[*RightsError](s.T, Drop(s.Context(), s.role(""), s.slot()), "drop slot", "ALTER ROLE", "REPLICATION")
+		_, slot, err := CheckDrop(s.Context(), s.conn, s.slot())
+		if err != nil {
+			s.Fatal(err)
+		}
+		refused[*RightsError](s.T, Drop(s.Context(), s.role(""), slot), "drop slot", "ALTER ROLE", "REPLICATION")
+	})
+}
+
+// A human may think for an hour before the answer is given.
+func TestDropLeavesASlotThatIsNotTheOneThatWasShown(t *testing.T) {
+	on(t, everyone, func(s *stand) {
+		name := s.slot()
+		_, shown, err := CheckDrop(s.Context(), s.conn, name)
+		if err != nil {
+			s.Fatal(err)
+		}
+		was := shown.ConfirmedFlushLSN.String()
+		s.exec("INSERT INTO outbox VALUES (1)", "SELECT pg_replication_slot_advance('"+name+"', pg_current_wal_lsn())")
+		refused[*RefusedError](s.T, Drop(s.Context(), s.conn, shown), "was not dropped", "somebody has read it meanwhile", was)
+		s.exec("SELECT pg_drop_replication_slot('"+name+"')", "SELECT pg_create_logical_replication_slot('"+name+"', 'test_decoding')")
+		refused[*RefusedError](s.T, Drop(s.Context(), s.conn, shown), "made it anew", "test_decoding", was)
+		_, present, err := CheckDrop(s.Context(), s.conn, name)
+		if err != nil {
+			s.Fatal("the slot was dropped: ", err)
+		}
+		if err := Drop(s.Context(), s.conn, present); err != nil {
+			s.Fatal(err)
+		}
+		refused[*UnknownSlotError](s.T, Drop(s.Context(), s.conn, shown), name)
 	})
 }
 

@@ -122,3 +122,27 @@ func AwaitRelease(ctx context.Context, conn *pgx.Conn, name string, pid int) (*s
 		}
 	}
 }
+
+// AwaitHolder waits until somebody holds the slot, or until patience is over,
+// and returns the slot as it is then.
+func AwaitHolder(ctx context.Context, conn *pgx.Conn, name string, patience time.Duration) (*slotmon.Slot, error) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	over := time.After(patience)
+	for {
+		_, slot, err := Find(ctx, conn, name)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil, slot.Active:
+			return slot, err
+		}
+		select {
+		case <-poll.C:
+		case <-over:
+			return slot, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -111,7 +111,7 @@ func lost() *Status {
 	slot.WALStatus, slot.SafeWALSize, slot.RestartLSN, slot.RetainedBytes = pointer("lost"), nil, nil, nil
 	slot.InvalidationReason, slot.InactiveSince, slot.CatalogXminAge = pointer("wal_removed"), before(13*time.Hour), nil
 	taken := sample(slot)
-	taken.Publication = &slotmon.Publication{Name: "cdcpub", Exists: true, Inserts: true, Missing: []string{"public.outbox", "billing.outbox"}, Unlogged: []string{"audit.outbox"}}
+	taken.Publication = &slotmon.Publication{Name: "cdcpub", Exists: true, Tables: 1, Inserts: true, Missing: []string{"public.outbox", "billing.outbox"}, Unlogged: []string{"audit.outbox"}}
 	trend := slotmon.Trend{Over: 2 * time.Second, WALRate: pointer(0.0), InactiveFor: pointer(13 * time.Hour)}
 	return NewStatus("db.internal:5432/shop", slotmon.Subject{Name: "cdcpub", Sample: taken, Trend: trend, Expected: expected}, slotmon.Report{
 		Verdict: slotmon.Critical, Trend: trend, SecondsToLost: pointer(0.0), SecondsToFullWhy: "the slot is lost and retains nothing",

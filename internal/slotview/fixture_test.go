@@ -46,6 +46,6 @@ func steady(wal, retained, confirmed float64) slotmon.Trend {
 	return slotmon.Trend{Over: 2 * time.Second, WALRate: &wal, RetainedRate: &retained, ConfirmedRate: &confirmed}
 }
 
-var intact = slotmon.Publication{Name: "cdcpub", Exists: true, Inserts: true, Fingerprint: "16400/731"}
+var intact = slotmon.Publication{Name: "cdcpub", Exists: true, Tables: 1, Inserts: true, Fingerprint: "16400/731"}
 
 var expected = &slotmon.Expected{Database: "shop", Publication: "cdcpub", Tables: []slotmon.Table{{Schema: "public", Name: "outbox"}}}

@@ -140,3 +140,20 @@ func TestDocumentsKeepTheirNames(t *testing.T) {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// A standby that was promoted keeps the mark of a copy, without its meaning.
+func TestAPromotedServerHasNoCopy(t *testing.T) {
+	s := failover()
+	s.Slot.Synced = pointer(true)
+	s.Standbys[2].Not = "is not a standby: it is not in recovery"
+	text := screen(t, s, Style{})
+	if strings.Contains(text, "this is the copy") || !strings.Contains(text, "ready on 1 of") || !strings.Contains(text, "is not a standby") {
+		t.Error(text)
+	}
+	server := *s.Server
+	server.InRecovery = true
+	s.Server = &server
+	if text := screen(t, s, Style{}); !strings.Contains(text, "this is the copy of a failover slot") {
+		t.Error(text)
+	}
+}

@@ -52,6 +52,9 @@ func (s *Status) sentence() string {
 		return s.Name + ": " + strings.Join(reasons, "; ")
 	}
 	var facts []string
+	if s.Report.Culprit != "" {
+		facts = append(facts, "note: "+s.Report.Culprit)
+	}
 	if s.Slot != nil && s.Slot.RetainedBytes != nil {
 		facts = append(facts, "retains "+human.Bytes(*s.Slot.RetainedBytes)+" of WAL")
 	}
@@ -86,7 +89,11 @@ func (s *Status) performance() []string {
 		data = append(data, share.String())
 	}
 	inactive := datum{label: "inactive", unit: "s", value: "0", warn: atMost(l.Inactive.Warning), crit: atMost(l.Inactive.Critical), least: "0"}
-	if !slot.Active {
+	switch {
+	case slot.Active:
+	case slot.InactiveSince == nil: // before 17 only a lower bound is known
+		inactive.value = ""
+	default:
 		inactive.value = ofFloat(s.InactiveSeconds)
 	}
 	return append(data,

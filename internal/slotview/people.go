@@ -114,7 +114,7 @@ func (s *Status) failover() string {
 		return ""
 	case slot.Failover == nil:
 		return "the slot does not survive one: failover slots need PostgreSQL 17"
-	case slot.Synced != nil && *slot.Synced:
+	case s.Server.InRecovery && slot.Synced != nil && *slot.Synced: // a promoted server keeps the mark
 		return "this is the copy of a failover slot, synced from the primary"
 	case !*slot.Failover:
 		return "the slot does not survive one: failover is false"
@@ -140,6 +140,8 @@ func notReady(s *slotmon.Standby) string {
 	switch {
 	case s.Unreachable != "":
 		return "cannot be asked: " + s.Unreachable
+	case s.Not != "":
+		return s.Not
 	case s.Slot == nil:
 		return "does not have it"
 	case s.Slot.Lost():
@@ -178,6 +180,8 @@ func (s *Status) publication() string {
 		return p.Name + " " + strings.Join(faults, "; ")
 	case s.Report.Trend.PublicationChanged:
 		return p.Name + " was changed while it was looked at"
+	case p.Tables == 0:
+		return p.Name + " exists; which tables it must publish is not configured (outbox.tables)"
 	}
 	return p.Name + " publishes every configured table"
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/cdcpub/cdcpub/slotmon"
 )
 
 // Screen writes the status for a terminal: the verdict and the culprit, the
@@ -41,7 +43,7 @@ func (s *Status) heading(b *strings.Builder, style Style) {
 		lead(b, strings.Repeat(" ", verdictWidth), problem)
 	}
 	if s.Report.Culprit != "" && !(s.Slot != nil && s.Slot.Lost()) { // the reason for that says it all
-		lead(b, strings.Repeat(" ", verdictWidth), "Culprit: "+s.Report.Culprit)
+		lead(b, strings.Repeat(" ", verdictWidth), s.culpritWord()+s.Report.Culprit)
 	}
 }
 
@@ -92,4 +94,12 @@ func labelled(b *strings.Builder, indent int, label, text string) {
 		}
 		fmt.Fprintf(b, "%s%-*s  %s\n", strings.Repeat(" ", indent), labelWidth, label, line)
 	}
+}
+
+// culpritWord introduces who holds the WAL: under OK nobody is to blame.
+func (s *Status) culpritWord() string {
+	if s.Verdict == slotmon.OK {
+		return "Note: "
+	}
+	return "Culprit: "
 }

@@ -107,19 +107,7 @@ const keepsUp = "the reader keeps up"
 
 func (s *Status) keepsUp() bool {
 	return s.Slot != nil && s.Slot.Active && s.Slot.RetainedBytes != nil && s.SampleSeconds != nil &&
-		s.Report.Trend.RetainedRate == nil && KeepsUp(s.Slot, s.Report.Trend)
-}
-
-// KeepsUp tells if what the reader of a slot has not confirmed is no more than
-// a WAL segment, or what the server writes in 30 s. A reader that reports every
-// ten seconds is always some of it behind.
-func KeepsUp(slot *slotmon.Slot, trend slotmon.Trend) bool {
-	const segment, delay = 16 << 20, 30
-	if slot.ConfirmedLagBytes == nil {
-		return false
-	}
-	lag := float64(*slot.ConfirmedLagBytes)
-	return lag <= segment || trend.WALRate != nil && lag <= *trend.WALRate*delay
+		s.Report.Trend.RetainedRate == nil && s.Slot.KeepsUp(s.Report.Trend)
 }
 
 // Failed is the status of a slot that could not be looked at for the reason

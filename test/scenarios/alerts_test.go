@@ -74,18 +74,20 @@ func TestAStalledPublisherRaisesAlerts(t *testing.T) {
 	s.check(nil)
 }
 
-// A publisher that waits for a human tells so at once.
-func TestABlockedPublisherRaisesAnAlert(t *testing.T) {
+// A publication that no longer publishes the outbox shows in no message of the
+// stream: the monitor sees it, and the publisher stops. Whoever waits for a
+// human tells so at once.
+func TestAPublicationThatLosesTheOutboxBlocksThePublisher(t *testing.T) {
 	parallel(t)
 	w := harness.NewWebhook(t)
 	s := newStand(t, options{http: true, sections: alerting(w)})
 	p := s.run()
 	s.load(2, 10)
 	s.delivered()
-	s.exec("DROP PUBLICATION " + s.slot)
-	s.exec("INSERT INTO outbox (aggregate_type, aggregate_id, aggregate_version, event_type) VALUES ('order', 'late', 1, 'T')")
+	s.until("the slot was sampled", func() bool { return s.metric("cdcpub_slot_up{", " 1") })
+	s.exec("ALTER PUBLICATION " + s.slot + " DROP TABLE outbox")
 	s.blockedProcess(p)
-	s.alert(w, 0, slotmon.PublicationMissing, "raised", slotmon.Critical, s.slot)
+	s.alert(w, 0, slotmon.PublicationTables, "raised", slotmon.Critical, "public.outbox")
 	s.alert(w, 0, slotmon.PublisherBlocked, "raised", slotmon.Critical)
 	if !s.metric(`cdcpub_publisher_state{state="blocked"}`, " 1") || !s.metric("cdcpub_publisher_ready", " 0") {
 		t.Error("the metrics do not say that it is blocked")

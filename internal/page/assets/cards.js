@@ -32,19 +32,30 @@ function showPublisher(now) {
     p.stall && h('div', { class: 'stall' }, h('dt', {}, p.state === 'standby' ? 'reason' : 'stalled'), h('dd', {}, p.stall.cause, minor(`since ${since(p.stall.since_ms, now.now_ms)}`))));
 }
 
+const standings = {
+  raised: (a, now) => `alert since ${since(a.since_ms, now.now_ms)}`,
+  due: () => 'alert is due',
+  said: () => 'the publisher says so itself',
+  unseen: (a, now) => 'as last seen: its server gives no new sample' + (a.alert ? `; alert since ${since(a.since_ms, now.now_ms)}` : ''),
+  gone: (a, now) => `gone, resolving; alert since ${since(a.since_ms, now.now_ms)}`,
+};
+
 function showAlerts(now) {
-  document.getElementById('alerts').classList.toggle('calm', now.alerts.length + now.failing_sinks.length === 0);
+  document.getElementById('alerts').classList.toggle('calm', now.cards.length + now.failing_sinks.length === 0);
   const several = now.servers.length > 1;
-  const place = (a) => [a.slot && `slot ${a.slot}`, (several || !a.slot) && `server ${a.server}`].filter(Boolean).join(' on ');
+  const place = (a) => [a.slot && `slot ${a.slot}`, a.server && (several || !a.slot) && `server ${a.server}`].filter(Boolean).join(' on ');
   const row = (name, value) => value && [h('dt', {}, name), h('dd', {}, value)];
-  const alert = (a) => h('article', { class: `alert ${a.severity}` },
-    h('h3', {}, badge(a.severity), h('span', { class: 'summary' }, a.summary)),
-    h('p', { class: 'minor' }, `${place(a)} · since ${since(a.since_ms, now.now_ms)} · `, h('span', { class: 'exact' }, a.id)),
-    h('dl', {}, row('cause', a.cause), row('cure', a.cure)));
+  const gone = (a) => a.standing === 'gone';
+  const behind = (a) => a.alert && !gone(a) && a.alert !== a.severity ? `, still as ${a.alert}` : '';
+  const alert = (a) => h('article', { class: `alert ${gone(a) ? 'gone' : a.severity}` },
+    h('h3', {}, gone(a) ? badge('ok', 'gone') : badge(a.severity), h('span', { class: 'summary' }, a.summary)),
+    h('p', { class: 'minor' }, `${place(a)} · ${standings[a.standing](a, now)}${behind(a)} · `, h('span', { class: 'exact' }, a.id)),
+    h('dl', {}, row('cause', a.cause), row('cure', a.cure)),
+    !gone(a) && h('p', {}, h('a', { href: a.runbook, target: '_blank', rel: 'noopener noreferrer' }, `runbook: ${a.id}`)));
   const sink = (f) => h('p', { class: 'sink' }, badge('warning'),
     ` alerts do not reach ${f.name}: ${f.error}; last delivered: ${clock(f.sent_ms, now.now_ms)}`);
   update(content('alerts'), now.failing_sinks.map(sink),
-    now.alerts.length ? h('div', { class: 'alerts' }, now.alerts.map(alert)) : h('p', { class: 'none' }, 'No alert is raised.'));
+    now.cards.length ? h('div', { class: 'alerts' }, now.cards.map(alert)) : h('p', { class: 'none' }, 'No alert is raised or due.'));
 }
 
 function showSlots(now) {
@@ -52,12 +63,12 @@ function showSlots(now) {
   const columns = [
     { name: 'slot', class: several ? 'name' : 'name alone' }, several && { name: 'server', class: 'name' }, { name: 'verdict', class: 'wide' }, { name: 'held by', class: 'free' },
     { name: 'retained WAL', class: 'number' }, { name: 'confirmed lag', class: 'number' }, { name: 'wal_status' },
-    { name: 'time left', class: 'free' },
+    { name: 'time left', class: 'reason' },
   ];
   const rows = now.slots.map((s) => ({
     class: s.fresh ? undefined : 'old',
     cells: [
-      [breakable(s.slot), ' ', minor([s.ours && 'published from here', s.plugin, s.database].filter(Boolean).join(' · '))],
+      [breakable(s.slot), ' ', minor([s.ours && (now.publisher ? 'published from here' : 'configured slot'), s.plugin, s.database].filter(Boolean).join(' · '))],
       breakable(s.server),
       [badge(s.verdict), minor(s.verdict === 'ok' ? '' : [s.reason, s.culprit].filter(Boolean).join('; '))],
       held(s), bytes(s.retained), bytes(s.lag), s.wal_status ?? unknown, left(s),
@@ -67,17 +78,18 @@ function showSlots(now) {
 }
 
 function held(slot) {
-  if (slot.missing) return slot.fresh ? 'the slot does not exist' : unknown;
+  if (slot.missing) return unknown;
   return slot.active ? breakable(slot.holder ?? 'somebody') : h('span', { class: 'nobody' }, 'nobody');
 }
 
 // left says how long until the slot is lost and until the disk is full, or why
 // that is not known.
 function left(slot) {
+  if (slot.missing || slot.lost) return unknown;
   const known = (seconds, until) => seconds !== undefined && h('span', { class: 'until' }, h('strong', {}, span(seconds)), ` ${until}`);
   const { seconds_to_lost_unknown: lostWhy, seconds_to_full_unknown: fullWhy } = slot;
   return [
-    slot.wal_status === 'lost' ? h('strong', {}, 'lost') : known(slot.seconds_to_lost, 'to lost'), known(slot.seconds_to_full, 'to full disk'),
+    known(slot.seconds_to_lost, 'to lost'), known(slot.seconds_to_full, 'to full disk'),
     lostWhy === fullWhy ? minor(lostWhy) : [lostWhy && minor(`lost: ${lostWhy}`), fullWhy && minor(`full disk: ${fullWhy}`)],
   ];
 }
@@ -98,7 +110,7 @@ function showPartitions(now) {
 
 function showServers(now) {
   const columns = [{ name: 'server', class: 'name' }, { name: 'verdict', class: 'wide' }, { name: 'PostgreSQL' }, { name: 'sampled' },
-    { name: 'WAL for slots', class: 'number' }, { name: 'free space', class: 'number' }];
+    { name: 'WAL for slots', class: 'number' }, { name: 'free space', class: 'reason' }];
   const rows = now.servers.map((s) => ({
     class: s.trouble ? 'old' : undefined,
     cells: [
@@ -106,7 +118,7 @@ function showServers(now) {
       (s.version ?? unknown) + (s.in_recovery ? ', standby' : ''),
       s.taken_ms ? [clock(s.taken_ms, now.now_ms), minor(`${span((now.now_ms - s.taken_ms) / 1000)} ago`)] : 'never',
       s.max_slot_wal_keep_size === -1 ? 'no limit' : s.max_slot_wal_keep_size === undefined ? unknown : `up to ${bytes(s.max_slot_wal_keep_size)}`,
-      [bytes(s.free_bytes), minor(s.free_unknown)],
+      s.free_bytes === undefined ? ['not known', minor(s.free_unknown)] : bytes(s.free_bytes),
     ],
   }));
   update(content('servers'), rows.length ? table('Servers', columns, rows) : h('p', { class: 'none' }, 'No server has been sampled yet.'));

@@ -41,10 +41,11 @@ export function latency(seconds) {
   return span(seconds);
 }
 
-// span takes seconds and gives the two largest units.
+// span takes seconds and gives the two largest units, cut off as in the texts of
+// the server: both show the same number.
 export function span(seconds) {
   if (!known(seconds)) return unknown;
-  let rest = Math.max(0, Math.round(seconds));
+  let rest = Math.max(0, Math.floor(seconds));
   const parts = [];
   for (const [unit, size] of [['d', 86400], ['h', 3600], ['min', 60], ['s', 1]]) {
     const n = Math.floor(rest / size);

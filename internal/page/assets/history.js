@@ -2,6 +2,9 @@
 
 export const slotKey = (server, slot) => JSON.stringify([server, slot]);
 
+// shortest is the least that an axis spans.
+const shortest = 5 * 60000;
+
 export class History {
   cursor = '';
   step = 10000;
@@ -23,6 +26,14 @@ export class History {
     });
     const newest = this.points.at(-1)?.at ?? 0;
     this.points = this.points.filter((p) => p.at > newest - this.window);
+  }
+
+  // from is where the axis begins that ends at to: an hour before, or at the first
+  // point of a younger process, so that its lines have width.
+  from(to) {
+    const first = this.points[0]?.at ?? to;
+    const whole = to - first > this.window - 3 * this.step;
+    return whole ? to - this.window : Math.min(first, to - shortest);
   }
 
   get times() { return this.points.map((p) => p.at); }

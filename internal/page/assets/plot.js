@@ -35,8 +35,9 @@ export class Plot {
   }
 
   // show takes { from, to, step, times, lines, limits, rest, note }. A line is
-  // { name, style, values }; lines that have no style are drawn as background
-  // and counted in rest.
+  // { name, style, values, now }; lines that have no style are drawn as
+  // background and counted in rest. now is the present value, null if it is not
+  // known; without it the newest point is the present.
   show(model) {
     this.#model = model;
     this.#render();
@@ -47,7 +48,7 @@ export class Plot {
     const height = this.#area.clientHeight;
     if (!this.#model || width === 0) return;
     const { from, to, times, lines, limits } = this.#model;
-    const values = lines.flatMap((l) => l.values).filter((v) => v !== null).concat(limits.map((l) => l.value));
+    const values = lines.flatMap(withNow).filter((v) => v !== null).concat(limits.map((l) => l.value));
     const scale = this.#options.scale(Math.min(...values), Math.max(...values), this.#options.format);
     const x = (t) => margin.left + (t - from) / (to - from) * (width - margin.left - margin.right);
     const y = (v) => height - margin.bottom - scale.at(v) * (height - margin.bottom - margin.top);
@@ -61,7 +62,7 @@ export class Plot {
   #axes(scale, x, y, width, height) {
     const right = width - margin.right;
     return [
-      (this.#model.lines.some((l) => l.values.some((v) => v !== null)) ? scale.ticks : []).map(({ value, label }) => [
+      (this.#model.lines.some((l) => withNow(l).some((v) => v !== null)) ? scale.ticks : []).map(({ value, label }) => [
         s('path', { class: 'grid', d: `M${margin.left} ${y(value)}H${right}` }),
         s('text', { class: 'tick y', x: margin.left - 8, y: y(value), dy: '0.35em', 'text-anchor': 'end' }, label),
       ]),
@@ -72,15 +73,16 @@ export class Plot {
     ];
   }
 
-  #line({ style, values }, x, y) {
-    const { times, step, lines } = this.#model;
+  #line(line, x, y) {
+    const { times, to, step, lines } = this.#model;
+    const { style } = line;
     let path = '';
     let previous = null;
     let start = 0;
     let fill = '';
     const close = (t) => { if (lines.length === 1) fill += `L${x(t).toFixed(1)} ${y(0)}L${x(start).toFixed(1)} ${y(0)}z`; };
-    values.forEach((value, i) => {
-      const t = times[i];
+    withNow(line).forEach((value, i) => {
+      const t = times[i] ?? to;
       const joined = value !== null && previous !== null && t - previous <= breakAfter * step;
       if (previous !== null && !joined) close(previous);
       previous = value === null ? null : t;
@@ -122,8 +124,8 @@ export class Plot {
     const last = times.length - 1;
     // A newest point that is old is not the present.
     const present = last >= 0 && to - times[last] <= breakAfter * step ? last : null;
-    const index = chosen ?? present;
-    const valueAt = (l) => index === null ? null : l.values[index];
+    const valueNow = (l) => l.now !== undefined ? l.now : present === null ? null : l.values[present];
+    const valueAt = chosen === null ? valueNow : (l) => l.values[chosen];
     const main = largest(this.#leading(), valueAt);
     text(this.#value, main ? format(valueAt(main)) : unknown);
     this.#value.classList.toggle('absent', !main);
@@ -132,24 +134,24 @@ export class Plot {
       s('svg', { class: 'swatch', viewBox: '0 0 28 10', 'aria-hidden': 'true', focusable: 'false' }, s('path', { class: `line ${l.style}`, d: 'M0 5H28' })),
       h('span', { class: 'name' }, l.name), h('span', { class: 'number' }, format(valueAt(l))))),
     rest > 0 && h('li', { class: 'rest' }, `and ${rest} more, thin`));
-    text(this.#caption, this.#summary(present));
+    text(this.#caption, this.#summary(valueNow));
   }
 
   // leading are the lines that the number and the caption speak of.
   #leading() { return this.#options.lead ? this.#model.lines.slice(0, 1) : this.#model.lines; }
 
   // summary is the plot in one sentence.
-  #summary(present) {
-    const { times } = this.#model;
+  #summary(valueNow) {
+    const { times, to } = this.#model;
     const { format, absent = 'not known' } = this.#options;
     const lines = this.#leading();
-    const main = present === null ? null : largest(lines, (l) => l.values[present]);
-    const known = lines.flatMap((l) => l.values.map((value, i) => ({ value, at: times[i], name: l.name }))).filter((p) => p.value !== null);
+    const main = largest(lines, valueNow);
+    const known = lines.flatMap((l) => withNow(l).map((value, i) => ({ value, at: times[i] ?? to, name: l.name }))).filter((p) => p.value !== null);
     if (known.length === 0) return this.#empty();
     const of = (p) => lines.length > 1 ? ` (${p.name})` : '';
     const lowest = known.reduce((a, b) => b.value < a.value ? b : a);
     const highest = known.reduce((a, b) => b.value >= a.value ? b : a);
-    const now = main ? `${format(main.values[present])}${of(main)}` : absent;
+    const now = main ? `${format(valueNow(main))}${of(main)}` : absent;
     return `now ${now}, min ${format(lowest.value)}${of(lowest)}, max ${format(highest.value)}${of(highest)} at ${hourMinute(highest.at)}`;
   }
 
@@ -159,6 +161,9 @@ export class Plot {
       .map((l) => (lines.length > 1 ? `${l.name} ` : '') + this.#options.format(l.values[index])).join(', ');
   }
 }
+
+// withNow gives the values of a line; the present one comes after the points.
+const withNow = ({ values, now = null }) => [...values, now];
 
 function largest(lines, of) {
   return lines.filter((l) => l.style && of(l) !== null).reduce((a, b) => a === null || of(b) > of(a) ? b : a, null);

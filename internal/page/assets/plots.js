@@ -29,8 +29,8 @@ function dress(keys) {
 
 export function showPlots(now, history) {
   const to = Math.max(now.now_ms, history.points.at(-1)?.at ?? 0);
-  const model = { from: to - history.window, to, step: history.step, times: history.times, limits: [], rest: 0, note: '' };
-  strip.show({ ...model, verdicts: history.points.map((p) => p.verdict) });
+  const model = { from: history.from(to), to, window: history.window, step: history.step, times: history.times, limits: [], rest: 0, note: '' };
+  strip.show({ ...model, verdicts: history.points.map((p) => p.verdict), now: now.verdict });
   showSlots(now, history, model);
   for (const id of ['plot-rate', 'plot-latency']) figure(id).hidden = !now.publisher;
   figure('plots').dataset.plots = now.publisher ? 4 : 2;
@@ -41,17 +41,20 @@ export function showPlots(now, history) {
 }
 
 // showSlots gives lines of their own to the slots that come first in the list,
-// worst first, of those that have a number now; the others are background.
+// worst first, of those that have a number now; the others are background. What
+// is now comes from the answer that the table shows: the last point is older.
 function showSlots(now, history, model) {
   const several = now.servers.length > 1;
   const known = history.keys;
-  const all = now.slots.map((s) => ({ key: slotKey(s.server, s.slot), name: several ? `${s.slot} on ${s.server}` : s.slot, present: s.fresh && s.retained !== undefined })).filter((s) => known.has(s.key))
+  const all = now.slots.map((s) => ({
+    key: slotKey(s.server, s.slot), name: several ? `${s.slot} on ${s.server}` : s.slot, present: s.fresh && s.retained !== undefined, slot: s,
+  })).filter((s) => s.present || known.has(s.key))
     .sort((a, b) => b.present - a.present);
   const shown = all.slice(0, styles.length);
   dress(shown.map((s) => s.key));
   const rest = all.slice(styles.length);
   const lines = (of) => [...shown, ...rest].map((s) => ({
-    name: s.name, style: worn.get(s.key), values: history.values((p) => p.slots.has(s.key) ? of(p.slots.get(s.key)) : null),
+    name: s.name, style: worn.get(s.key), now: s.slot.fresh ? of(s.slot) ?? null : null, values: history.values((p) => p.slots.has(s.key) ? of(p.slots.get(s.key)) : null),
   }));
   const note = (text) => all.length > 1 ? `largest of ${all.length + history.hidden} slots` : text;
   const drawn = { ...model, rest: rest.length + history.hidden };

@@ -23,7 +23,8 @@ export class Strip {
     new ResizeObserver(() => this.#render()).observe(this.#area);
   }
 
-  // show takes { from, to, step, times, verdicts }.
+  // show takes { from, to, window, step, times, verdicts, now }; now is the
+  // verdict at to.
   show(model) {
     this.#model = model;
     this.#render();
@@ -49,29 +50,37 @@ export class Strip {
     text(this.#caption, this.#summary());
   }
 
-  // runs are the stretches of one verdict. A point holds for one step.
+  // runs are the stretches of one verdict. A point holds for one step, and the
+  // present verdict is the end of the strip.
   runs() {
-    const { times, verdicts, step, from, to } = this.#model;
+    const { times, verdicts, step, from, to, now } = this.#model;
     const runs = [];
-    times.forEach((t, i) => {
+    const add = (t, verdict) => {
       const last = runs.at(-1);
-      if (last && last.verdict === verdicts[i] && t - last.to <= (breakAfter - 1) * step) last.to = Math.min(t + step, to);
-      else runs.push({ verdict: verdicts[i], from: Math.max(t, from), to: Math.min(t + step, to) });
-    });
+      if (last && last.verdict === verdict && t - last.to <= (breakAfter - 1) * step) last.to = Math.min(t + step, to);
+      else runs.push({ verdict, from: Math.max(t, from), to: Math.min(t + step, to) });
+    };
+    times.forEach((t, i) => add(t, verdicts[i]));
+    add(to, now);
     return runs;
   }
 
   #summary() {
+    const { times, from: begin, to: end, window, step } = this.#model;
+    if (times.length === 0) return 'no point yet';
     const runs = this.runs();
-    if (runs.length === 0) return 'no point yet';
     const { verdict, from, to } = runs.at(-1);
+    const isWhole = end - begin >= window;
     if (runs.length === 1) {
-      const whole = from <= this.#model.from + breakAfter * this.#model.step;
-      return whole ? `${verdict} for the whole hour` : `${verdict} since ${hourMinute(from)}, the first point`;
+      return isWhole && from <= begin + breakAfter * step ? `${verdict} for the whole hour` : `${verdict} since ${hourMinute(from)}, the first point`;
     }
     const total = (v) => runs.filter((r) => r.verdict === v).reduce((sum, r) => sum + r.to - r.from, 0);
     const bad = ['critical', 'unknown', 'warning'].filter((v) => total(v) > 0).map((v) => `${v} ${span(total(v) / 1000)}`);
-    return `${verdict} since ${hourMinute(from)} (${span((to - from) / 1000)}); in the last hour ${bad.join(', ') || 'ok, with gaps'}`;
+    const isNew = runs.at(-2).verdict !== verdict; // else points are missing between
+    const present = from === to ? `${verdict} ${isNew ? 'just now' : 'now'}` : `${verdict} since ${hourMinute(from)} (${span((to - from) / 1000)})`;
+    const past = isWhole ? 'in the last hour' : `since ${hourMinute(times[0])}`;
+    if (bad.length === 0 && from === to) return `${present}; ok before`;
+    return `${present}; ${past} ${bad.join(', ') || 'ok, with gaps'}`;
   }
 
   #describe(index) { return `${clock(this.#model.times[index])} ${this.#model.verdicts[index]}`; }

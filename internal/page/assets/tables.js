@@ -19,5 +19,9 @@ export function table(label, columns, rows) {
 // breakable is a name that may be broken after its punctuation.
 export const breakable = (name) => name.split(/(?<=[/:._@-])/).flatMap((piece, i) => i === 0 ? [piece] : [h('wbr'), piece]);
 
+// reason is a sentence whose dotted names, of settings and of hosts, may be broken
+// after a dot.
+export const reason = (sentence) => (sentence ?? '').split(/(?<=[a-z]\.)(?=[a-z])/i).flatMap((piece, i) => i === 0 ? [piece] : [h('wbr'), piece]);
+
 // minor is a second, quieter line in a cell.
-export const minor = (text) => text ? h('span', { class: 'minor' }, text) : '';
+export const minor = (text) => text ? h('span', { class: 'minor' }, reason(text)) : '';
