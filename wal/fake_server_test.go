@@ -118,7 +118,9 @@ func (s *fakeServer) setSlot(change map[string]string) {
 func (s *fakeServer) config() Config {
 	return Config{
 		Slot: fakeSlot, Publication: `Out"box`, Tables: []Table{{"app", "outbox"}}, Columns: []string{"id", "payload"},
-		Connect: func() (*ConnConfig, error) { return s.connConfig("postgres://cdcpub@fake/shop?sslmode=disable") },
+		Connect: func(context.Context) (*ConnConfig, error) {
+			return s.connConfig("postgres://cdcpub@fake/shop?sslmode=disable")
+		},
 	}
 }
 

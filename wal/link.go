@@ -26,6 +26,10 @@ type link struct {
 	net.Conn
 	pg *pgconn.PgConn
 
+	// place is what was dialed.
+	place place
+	// noTLS: the server's first byte said that it has no TLS.
+	noTLS     bool
 	buffer    []byte
 	pos, end  int
 	streaming bool
@@ -82,11 +86,14 @@ func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) 
 		if err != nil {
 			return nil, err
 		}
-		dialed = &link{Conn: conn, began: time.Now()}
+		dialed = &link{Conn: conn, place: place{network, address}, began: time.Now()}
 		return dialed, nil
 	}
 	pg, err := pgconn.ConnectConfig(ctx, config)
-	if err != nil {
+	switch {
+	case err != nil && dialed != nil && dialed.noTLS:
+		return nil, fmt.Errorf("%w: %w", errNoTLS, err)
+	case err != nil:
 		return nil, err
 	}
 	connected = true
@@ -117,10 +124,12 @@ func (l *link) Read(p []byte) (int, error) {
 				return 0, errYield
 			}
 		}
-		if l.buffer == nil {
+		first := l.buffer == nil
+		if first {
 			l.buffer = make([]byte, linkBuffer)
 		}
 		n, err := l.Conn.Read(l.buffer)
+		l.noTLS = l.noTLS || first && n > 0 && l.buffer[0] == tlsRefused
 		if l.suspect(); n > 0 && l.doubt.IsZero() {
 			l.touch()
 		}

@@ -2,10 +2,8 @@ package wal
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,8 +18,9 @@ type Config struct {
 	// Connect says how to reach the database of the slot, without replication
 	// settings. It is asked anew for each connection, so that passwords and
 	// certificates may change: the replication connection, and short looks at
-	// the server. It must be safe for calls from two goroutines.
-	Connect     func() (*ConnConfig, error)
+	// the server. It must be safe for calls from two goroutines, and may take
+	// its time, but for the end of the context.
+	Connect     func(context.Context) (*ConnConfig, error)
 	Slot        string
 	Publication string
 	// Tables are the outbox tables.
@@ -90,7 +89,7 @@ func Open(ctx context.Context, config Config) (*Stream, error) {
 		return nil, config.stop(SlotUnusable, nil, "choose a name of lower-case letters, digits and underscores, at most 63",
 			"%q is not a legal slot name", config.Slot)
 	}
-	conn, err := config.Connect()
+	conn, err := config.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +148,7 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 		config: *c, identity: identity, link: l, start: slot.confirmed, received: slot.confirmed,
 		decoder: NewDecoder(known), free: make(chan *Batch, 4),
 		pacer:  pacer{interval: c.StatusInterval, last: time.Now()},
-		probes: prober{timeout: c.WALSenderTimeout, look: lookAtSlot(c.Connect, c.Slot, pid)},
+		probes: prober{timeout: c.WALSenderTimeout, look: lookAtSlot(c.Connect, l.place, c.Slot, pid)},
 		wake:   make(chan struct{}, 1), finish: make(chan struct{}),
 	}
 	s.batch = s.newBatch()
@@ -210,9 +209,13 @@ func (c *Config) explain(err error) error {
 	}
 	user, database := c.user, c.database
 	switch refused.Code {
-	case "28P01", "28000": // invalid_password, invalid_authorization_specification
+	case "28P01": // invalid_password
 		return c.stop(AccessDenied, err,
-			"check the password (PGPASSWORD, password_file, passfile), the user name and pg_hba.conf",
+			"check the user name and the password (postgres.password_file, postgres.password_command, PGPASSWORD, passfile)",
+			"PostgreSQL does not let user %s in", user)
+	case "28000": // invalid_authorization_specification
+		return c.stop(AccessDenied, err,
+			"check the user name, and pg_hba.conf of the server, which decides by user, database, address, encryption and client certificate (sslcert, sslkey)",
 			"PostgreSQL does not let user %s in", user)
 	case "42501": // insufficient_privilege
 		return c.stop(AccessDenied, err,
@@ -226,23 +229,4 @@ func (c *Config) explain(err error) error {
 		return c.publicationTooNew(err)
 	}
 	return err
-}
-
-// unreachable makes one line of a connection that failed before the server
-// could refuse it: the driver's own text has one per address and TLS mode.
-func (c *Config) unreachable(conn *ConnConfig, err error) error {
-	cause := err
-	var network *net.OpError
-	var name *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	switch {
-	case errors.As(err, &certificate):
-		cause = certificate
-	case errors.As(err, &name):
-		cause = name
-	case errors.As(err, &network):
-		cause = network
-	}
-	text := strings.Join(strings.Fields(cause.Error()), " ")
-	return &UnreachableError{Address: fmt.Sprintf("%s:%d", conn.Host, conn.Port), Text: text, Cause: err}
 }

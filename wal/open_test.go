@@ -20,7 +20,7 @@ func TestSessionSettingsAreSentAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer(t)
 		config := server.config()
-		config.Connect = func() (*ConnConfig, error) {
+		config.Connect = func(context.Context) (*ConnConfig, error) {
 			return server.connConfig("postgres://cdcpub@fake/shop?sslmode=disable&TimeZone=Asia/Tokyo&DateStyle=German&application_name=cdcpub/test")
 		}
 		open(t, server, config)
@@ -70,7 +70,7 @@ func TestReplicationStartsAtTheSlotsPositionWithQuotedNames(t *testing.T) {
 
 func TestAnIllegalSlotNameIsNeverSent(t *testing.T) {
 	for _, name := range []string{"", "Upper", `x" LOGICAL 0/0; --`, strings.Repeat("a", 64)} {
-		_, err := Open(context.Background(), Config{Slot: name, Connect: func() (*ConnConfig, error) {
+		_, err := Open(context.Background(), Config{Slot: name, Connect: func(context.Context) (*ConnConfig, error) {
 			t.Errorf("connected for slot name %q", name)
 			return nil, errors.New("unreachable")
 		}})
@@ -149,7 +149,7 @@ func refuses(t *testing.T, server *fakeServer, config Config, want Reason) {
 // The driver's text has a line for each address and TLS mode.
 func TestAnUnreachableServerIsOneLine(t *testing.T) {
 	config := newFakeServer(t).config()
-	config.Connect = func() (*ConnConfig, error) {
+	config.Connect = func(context.Context) (*ConnConfig, error) {
 		return pgconn.ParseConfig("postgres://cdcpub:secret@127.0.0.1:1,localhost:1/shop?sslmode=prefer")
 	}
 	_, err := Open(context.Background(), config)

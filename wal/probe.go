@@ -99,9 +99,7 @@ func (p *prober) judge(s *Stream, now time.Time) error {
 	if (withheld || s.link.silence() >= p.timeout/2) && !p.running && now.Sub(p.last) >= probeInterval {
 		p.running, p.last = true, now
 		p.looks.Go(func() {
-			ctx, cancel := context.WithTimeout(p.ctx, probeLimit)
-			defer cancel()
-			p.results <- probeResult{began: now, err: p.look(ctx)}
+			p.results <- probeResult{began: now, err: p.look(p.ctx)}
 			s.poke()
 		})
 	}
@@ -115,15 +113,18 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// lookAtSlot opens a plain connection and asks who holds the slot. A server
-// that is shutting down answers with SQLSTATE 57P03 (cannot_connect_now).
-func lookAtSlot(connect func() (*ConnConfig, error), slot string, pid int) func(context.Context) error {
+// lookAtSlot opens a plain connection to where the stream is and asks who holds
+// the slot. A server that is shutting down answers with SQLSTATE 57P03
+// (cannot_connect_now).
+func lookAtSlot(connect func(context.Context) (*ConnConfig, error), stream place, slot string, pid int) func(context.Context) error {
 	return func(ctx context.Context) error {
-		config, err := connect()
+		config, err := connect(ctx)
 		if err != nil {
 			return err
 		}
-		conn, err := pgconn.ConnectConfig(ctx, config)
+		ctx, cancel := context.WithTimeout(ctx, probeLimit)
+		defer cancel()
+		conn, err := pgconn.ConnectConfig(ctx, stream.only(config))
 		if err != nil {
 			var refused *pgconn.PgError
 			if errors.As(err, &refused) && refused.Code == "57P03" {

@@ -41,7 +41,7 @@ func TestAgainstRealServers(t *testing.T) {
 func realConfig(server *pgserver.Server) Config {
 	return Config{
 		Slot: fakeSlot, Publication: `Out"box`, Tables: []Table{{"public", "outbox"}}, Columns: []string{"id", "payload"},
-		Connect: func() (*ConnConfig, error) { return pgconn.ParseConfig(server.URL("shop")) },
+		Connect: func(context.Context) (*ConnConfig, error) { return pgconn.ParseConfig(server.URL("shop")) },
 	}
 }
 
@@ -141,7 +141,7 @@ func rowText(t *testing.T, server *pgserver.Server, shop *pgconn.PgConn) {
 		t.Fatalf("bytea_output = %s: the settings do not work", got)
 	}
 	config := realConfig(server)
-	config.Connect = func() (*ConnConfig, error) {
+	config.Connect = func(context.Context) (*ConnConfig, error) {
 		return pgconn.ParseConfig(server.URL("shop") + "&TimeZone=Asia/Tokyo&options=-c%20DateStyle%3DGerman")
 	}
 	l := goLive(t, config)

@@ -26,7 +26,7 @@ func TestOverTLSABatchIsStillWhatOneReadGave(t *testing.T) {
 		server := newFakeServer(t)
 		records := make(chan *recordWriter, 1)
 		config := server.config()
-		config.Connect = func() (*ConnConfig, error) {
+		config.Connect = func(context.Context) (*ConnConfig, error) {
 			c, err := server.connConfig("postgres://cdcpub@fake/shop?sslmode=require")
 			if err == nil {
 				c.DialFunc = func(context.Context, string, string) (net.Conn, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,10 +48,10 @@ func assemble(c *config.Config, log *zap.Logger) (*service, error) {
 }
 
 func source(c *config.Config) (wal.Config, error) {
-	connect := func() (*wal.ConnConfig, error) { return c.Postgres.ConnConfig() }
-	if _, err := connect(); err != nil {
+	if _, err := c.Postgres.ConnConfigWithoutSecret(); err != nil {
 		return wal.Config{}, err
 	}
+	connect := func(ctx context.Context) (*wal.ConnConfig, error) { return c.Postgres.ConnConfigContext(ctx) }
 	tables := make([]wal.Table, 0, len(c.Outbox.Tables))
 	for _, table := range c.Outbox.Tables {
 		tables = append(tables, wal.Table{Schema: table.Schema, Name: table.Name})
@@ -61,18 +62,6 @@ func source(c *config.Config) (wal.Config, error) {
 		WALSenderTimeout: time.Duration(c.Postgres.WALSenderTimeout),
 		StatusInterval:   time.Duration(c.Postgres.StatusInterval),
 	}, nil
-}
-
-func kafkaClient(c *config.Config) (*kafka.Client, error) {
-	tls, err := c.Kafka.TLS.ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	return kafka.NewClient(kafka.Config{
-		Brokers: c.Kafka.Brokers, ClientID: c.Kafka.ClientID, TLS: tls,
-		Compression: string(c.Kafka.Compression), Linger: time.Duration(c.Kafka.Linger),
-		BatchBytes: int(c.Kafka.BatchBytes), RequestTimeout: time.Duration(c.Kafka.RequestTimeout),
-	})
 }
 
 // newLogger writes to standard error, which is where a supervisor looks.

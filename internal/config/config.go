@@ -55,6 +55,12 @@ type Postgres struct {
 	// connection so that a rotated password is picked up; none by default. It
 	// wins over PGPASSWORD and excludes a password within URL.
 	PasswordFile string `yaml:"password_file"`
+	// PasswordCommand is a command with its arguments, run without a shell for
+	// each new connection, for passwords that expire, such as the tokens of a
+	// cloud; none by default. The first line that it prints is the password. It
+	// may take 10s. It wins over PGPASSWORD and excludes PasswordFile and a
+	// password within URL. See Postgres.ConnConfigContext.
+	PasswordCommand []string `yaml:"password_command"`
 	// Slot is the logical replication slot, required. One slot is one stream
 	// in commit order: whoever holds it publishes, others wait.
 	Slot string `yaml:"slot"`
@@ -88,13 +94,13 @@ type Outbox struct {
 	// order of the record. The default is id, aggregateVersion, eventType and
 	// schemaVersion, each with its column in Columns, where there is one.
 	// Stating it replaces all of them. One must carry Columns.EventID. The
-	// tables must have these columns, but for those of Columns.Optional. A NULL
-	// gives a null header, one in Columns.SchemaVersion gives none.
+	// tables must have these columns, but for those that Columns says they may
+	// lack. A NULL gives a null header, one in Columns.SchemaVersion gives none.
 	Headers Headers `yaml:"headers"`
 }
 
-// Columns names the outbox column of each part of an event: the exact column
-// name, case-sensitive, without quotes. Empty means that there is none.
+// Columns names the outbox column of each part of an event. It is the exact
+// name, case-sensitive, without quotes; empty means that there is none.
 type Columns struct {
 	// EventID identifies the event for ever, default event_id. Required, never
 	// NULL. Consumers recognise repeats by it.
@@ -165,14 +171,33 @@ type Kafka struct {
 	ClientID string `yaml:"client_id"`
 	// TLS encrypts the connections to the brokers.
 	TLS TLS `yaml:"tls"`
+	// SASL says who we are to the brokers.
+	SASL SASL `yaml:"sasl"`
+	// CreateTopics says how `cdcpub init` creates topics that are missing.
+	CreateTopics CreateTopics `yaml:"create_topics"`
+}
+
+// CreateTopics configures the topics that `cdcpub init` creates. Topics that
+// exist are never changed.
+type CreateTopics struct {
+	// Partitions of a topic, default 0: no topic is created. Up to 10000. More
+	// partitions later move keys, so choose for years. The other fields need
+	// it.
+	Partitions int `yaml:"partitions"`
+	// ReplicationFactor is the number of replicas, default -1: the brokers'
+	// default.replication.factor (Kafka 2.4). Otherwise from 1 to 100.
+	ReplicationFactor int `yaml:"replication_factor"`
+	// Configs are settings of the topics, such as min.insync.replicas; none by
+	// default: the brokers' defaults.
+	Configs TopicConfigs `yaml:"configs"`
 }
 
 // TLS configures TLS to the brokers. See TLS.ClientConfig.
 type TLS struct {
 	// Enabled turns TLS on, default false. The other fields need it.
 	Enabled bool `yaml:"enabled"`
-	// CAFile has the trusted certificates in PEM form. None by default: the
-	// system's are trusted.
+	// CAFile has the trusted certificates in PEM form, read again for each
+	// connection. None by default: the system's are trusted.
 	CAFile string `yaml:"ca_file"`
 	// CertFile is the client certificate (chain) in PEM form, none by default.
 	// It needs KeyFile. Both are read again for each connection.
@@ -198,7 +223,7 @@ type Window struct {
 // HTTP configures the admin server.
 type HTTP struct {
 	// Listen is its address, host:port, default 127.0.0.1:9477. Empty or "off"
-	// (which Load turns into empty) disables it. It has no authentication.
+	// (which is the same) disables it. It has no authentication.
 	Listen string `yaml:"listen"`
 	// Advertise is the base URL at which `cdcpub slot status` asks this
 	// publisher for its state: http or https, without user, password, query.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -20,7 +21,7 @@ type Param struct{ Name, Value string }
 //
 // What URL leaves out comes, as with libpq, from the PG* environment, the
 // service file and the password file. application_name is cdcpub unless stated.
-// The password is that of PasswordFile if there is one.
+// The password is that of PasswordFile or PasswordCommand if there is one.
 //
 // If sslmode is not stated and a host is neither loopback nor a Unix socket, it
 // is verify-full: libpq's own default, prefer, falls back to plain text when
@@ -29,16 +30,29 @@ type Param struct{ Name, Value string }
 //
 // Errors begin with the field and hold no secret.
 func (p Postgres) ConnConfig(extra ...Param) (*pgconn.Config, error) {
-	config, err := p.URL.ConnConfig("postgres.url", extra...)
+	return p.ConnConfigContext(context.Background(), extra...)
+}
+
+// ConnConfigContext is ConnConfig for a caller that can be interrupted: the end
+// of ctx ends PasswordCommand, which otherwise may take 10s.
+func (p Postgres) ConnConfigContext(ctx context.Context, extra ...Param) (*pgconn.Config, error) {
+	config, err := p.ConnConfigWithoutSecret(extra...)
 	if err != nil {
 		return nil, err
 	}
-	return p.withPassword(config)
+	return p.withPassword(ctx, config)
+}
+
+// ConnConfigWithoutSecret is ConnConfig for those who want to know where a
+// connection would lead, or if the settings can work. It neither reads
+// PasswordFile nor runs PasswordCommand.
+func (p Postgres) ConnConfigWithoutSecret(extra ...Param) (*pgconn.Config, error) {
+	return p.URL.ConnConfig("postgres.url", extra...)
 }
 
 // StandbyConnConfig is ConnConfig for a standby of the same cluster, with the
-// connection string that the field at path states. PasswordFile counts for it
-// too, unless the string has a password.
+// connection string that the field at path states. PasswordFile and
+// PasswordCommand count for it too, unless the string has a password.
 func (p Postgres) StandbyConnConfig(standby ConnString, path string, extra ...Param) (*pgconn.Config, error) {
 	config, err := standby.ConnConfig(path, extra...)
 	if err != nil {
@@ -47,20 +61,23 @@ func (p Postgres) StandbyConnConfig(standby ConnString, path string, extra ...Pa
 	if info, _ := standby.check(); info.states("password") {
 		return config, nil
 	}
-	return p.withPassword(config)
+	return p.withPassword(context.Background(), config)
 }
 
-// withPassword puts the password of PasswordFile, if there is one, in the place
-// of any other.
-func (p Postgres) withPassword(config *pgconn.Config) (*pgconn.Config, error) {
-	if p.PasswordFile == "" {
-		return config, nil
+// withPassword puts the password of PasswordFile or PasswordCommand, if there is
+// one, in the place of any other: hosts that the driver tries one after the
+// other have the same.
+func (p Postgres) withPassword(ctx context.Context, config *pgconn.Config) (*pgconn.Config, error) {
+	var err error
+	switch {
+	case p.PasswordFile != "":
+		config.Password, err = secretFrom("", p.PasswordFile, "postgres.password_file")
+	case len(p.PasswordCommand) > 0:
+		config.Password, err = runForPassword(ctx, p.PasswordCommand)
 	}
-	password, err := readPassword(p.PasswordFile)
 	if err != nil {
-		return nil, fmt.Errorf("postgres.password_file: %w", err)
+		return nil, err
 	}
-	config.Password = password
 	return config, nil
 }
 
@@ -149,21 +166,4 @@ func (c connInfo) with(s ConnString, key, value string) ConnString {
 		return s + param
 	}
 	return s[:c.query] + param + "&" + s[c.query:]
-}
-
-// readPassword reads a file that has nothing but a password, perhaps with a
-// newline at its end.
-func readPassword(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	switch {
-	case password == "":
-		return "", fmt.Errorf("%s is empty", path)
-	case strings.ContainsAny(password, "\r\n\x00"):
-		return "", fmt.Errorf("%s has more than one line", path)
-	}
-	return password, nil
 }

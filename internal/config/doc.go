@@ -16,9 +16,9 @@
 //  4. Validate, which changes nothing.
 //
 // Load is a function of the file's text and the environment that it is given.
-// What the text only refers to (password files, certificates, the PG*
-// environment) is read by Postgres.ConnConfig and TLS.ClientConfig, each time
-// that a connection is set up. So a configuration can be checked on a machine
+// What the text only refers to (password files and commands, certificates, the
+// PG* environment) is read by Postgres.ConnConfig, TLS.ClientConfig and the
+// methods of SASL, each time that a connection is set up. So a configuration can be checked on a machine
 // that has none of the secrets, and rotated secrets need no restart.
 //
 // Two kinds of map have keys that the user chooses: of texts (mapping), and of
@@ -29,8 +29,8 @@
 // a server and no stream, so they share the file and not its required fields.
 //
 // Secrets never show. Those within the configuration itself are in connection
-// strings and in URLs that alerts are sent to. Their types, ConnString and
-// SecretURL, format as the redacted string whatever the verb; messages repeat
-// values of other fields only, and keys only when they look like the name of a
-// setting.
+// strings, in URLs that may hold a token, and in fields of their own. Their
+// types, ConnString, SecretURL and Secret, format as the redacted string
+// whatever the verb; messages repeat values of other fields only, and keys only
+// when they look like the name of a setting.
 package config

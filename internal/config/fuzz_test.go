@@ -60,8 +60,11 @@ func redact(c *Config) {
 	for _, s := range append(conns, pointers(c.SlotMonitor.Standbys)...) {
 		*s = ConnString(s.Redacted())
 	}
-	for _, u := range append(pointers(c.SlotMonitor.Alertmanager.URLs), &c.SlotMonitor.Webhook.URL) {
+	for _, u := range append(pointers(c.SlotMonitor.Alertmanager.URLs), &c.SlotMonitor.Webhook.URL, &c.Kafka.SASL.OAuth.TokenURL) {
 		*u = SecretURL(u.Redacted())
+	}
+	for _, s := range []*Secret{&c.Kafka.SASL.Password, &c.Kafka.SASL.OAuth.ClientSecret} {
+		*s = Secret(s.Redacted())
 	}
 }
 
@@ -114,6 +117,11 @@ func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
 	})
 }
 
+// indented is a document as the last part of the group before.
+func indented(document string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(document, "\n"), "\n", "\n  ") + "\n"
+}
+
 // outputs is all that can be seen when the connection string is place.
 func outputs(t *testing.T, place, password string) []string {
 	t.Helper()
@@ -126,16 +134,18 @@ func outputs(t *testing.T, place, password string) []string {
 	}
 	misplaced := document(map[string]any{
 		"postgres": map[string]any{"url": []string{place}, "password": password, "u:" + place: "x"},
-		"kafka":    place,
-		"outbox":   map[string]any{"preset": map[string]any{password: place}},
-		"window":   map[string]any{"records": place, "bytes": password},
-		"http":     map[string]any{"listen": place},
+		"kafka":    place, "sasl": password,
+		"outbox": map[string]any{"preset": map[string]any{password: place}},
+		"window": map[string]any{"records": place, "bytes": password},
+		"http":   map[string]any{"listen": place},
 	})
 	monitor := map[string]any{"slot_monitor": map[string]any{
 		"servers": []string{place}, "standbys": []string{place},
 		"webhook":      map[string]any{"url": place},
 		"alertmanager": map[string]any{"urls": []string{place}},
 	}}
+	bearer := map[string]any{"sasl": map[string]any{"mechanism": "OAUTHBEARER", "oauth": map[string]any{
+		"token_url": place, "client_id": "c", "client_secret": password}}}
 	misplaced += document(map[string]any{"slot_monitor": map[string]any{
 		"interval": place, "slots": map[string]any{"u:" + place: map[string]any{"u:" + place: place}, "a": place},
 		"limits": map[string]any{"retained_wal_share": map[string]any{"warning": place, "critical": password}},
@@ -146,6 +156,9 @@ func outputs(t *testing.T, place, password string) []string {
 		{minimal, "CDCPUB_SLOT_MONITOR_SERVERS=" + place},
 		{minimal, "CDCPUB_SLOT_MONITOR_WEBHOOK_URL=" + place},
 		{minimal + document(monitor), ""},
+		{minimal + "  sasl: {mechanism: PLAIN, user: u}\n", "CDCPUB_KAFKA_SASL_PASSWORD=" + password},
+		{minimal + indented(document(bearer)), ""},
+		{minimal + indented(document(map[string]any{"sasl": map[string]any{"user": []string{place}, "password": []string{password}, "passwd": place}})), ""},
 		{strings.Replace(minimal, "url: ", document(map[string]string{"url": place})+"  # ", 1), ""},
 		{strings.Replace(minimal, "url: ", "url: "+place+"\n  # ", 1), ""},
 		{misplaced, "CDCPUB_POSTGRES_PASSWORD=" + password},

@@ -55,7 +55,7 @@ func LoadFor(path string, env []string, need Need) (*Config, error) {
 			}
 			path = ""
 		case err != nil:
-			return nil, fmt.Errorf("read the configuration: %w", err)
+			return nil, fmt.Errorf("read the configuration: %w; name the file with -c FILE or CDCPUB_CONFIG", err)
 		}
 	}
 	return parse(path, text, env, need)
@@ -150,7 +150,7 @@ func (l *loader) syntax(err error) {
 		message = quotedName.ReplaceAllString(parts[2], "'...'")
 	}
 	l.unread = true
-	l.report(at, "", "not valid YAML around here: %s", message)
+	l.report(at, "", "not valid YAML around here: %s; indent with spaces, never with tabs, and quote values that have : # * or &", message)
 }
 
 // origin is where path, or the nearest thing around it, was stated.

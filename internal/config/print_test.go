@@ -63,6 +63,15 @@ func TestPrintLoadsAgainAsTheSameConfiguration(t *testing.T) {
 		c.Kafka.Topics = rapid.MapOf(identifiers(), rapid.StringMatching(`[a-z0-9-]{1,9}`)).Draw(t, "topics")
 		c.Kafka.TLS.Enabled = rapid.Bool().Draw(t, "tls")
 		c.Kafka.ClientID = identifiers().Draw(t, "client id")
+		c.Kafka.SASL.Mechanism = rapid.SampledFrom([]SASLMechanism{SASLNone, SASLScramSHA512}).Draw(t, "mechanism")
+		if c.Kafka.SASL.Mechanism != SASLNone {
+			c.Kafka.SASL.User, c.Kafka.SASL.PasswordFile = identifiers().Draw(t, "user"), identifiers().Draw(t, "file")
+		}
+		c.Kafka.CreateTopics.Partitions = rapid.IntRange(0, 10_000).Draw(t, "topic partitions")
+		if c.Kafka.CreateTopics.Partitions > 0 {
+			c.Kafka.CreateTopics.ReplicationFactor = rapid.SampledFrom([]int{BrokerDefault, 1, 3}).Draw(t, "replicas")
+			c.Kafka.CreateTopics.Configs = rapid.MapOf(identifiers(), identifiers()).Draw(t, "topic configs")
+		}
 		c.SlotMonitor.Limits.RetainedWALShare.Warning = Ratio(float64(rapid.IntRange(0, 90).Draw(t, "share")) / 100)
 		c.SlotMonitor.Limits.CatalogXminAge.Warning = Count(rapid.Int64Range(0, 200_000_000).Draw(t, "age"))
 		own := c.SlotMonitor.Limits

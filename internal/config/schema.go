@@ -19,6 +19,11 @@ func (f field) key() string { return f.path[strings.LastIndexByte(f.path, '.')+1
 // isGroup tells if the field has fields of its own.
 func (f field) isGroup() bool { return f.value.Kind() == reflect.Struct && !isText(f.value) }
 
+// isEmpty tells if nothing is in the field: an empty list is as good as none.
+func (f field) isEmpty() bool {
+	return f.value.IsZero() || f.value.Kind() == reflect.Slice && f.value.Len() == 0
+}
+
 // isGroups tells if the field is a map of groups whose keys the user chooses.
 func (f field) isGroups() bool {
 	return f.value.Kind() == reflect.Map && f.value.Type().Elem().Kind() == reflect.Struct

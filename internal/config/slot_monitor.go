@@ -33,8 +33,8 @@ type SlotMonitor struct {
 	// Limits are the thresholds of every slot that Slots does not name.
 	Limits MonitorLimits `yaml:"limits"`
 	// Slots are the limits of single slots, by slot name, on whichever server;
-	// none by default. What a slot does not state is that of Limits, and Load
-	// has filled it in. The environment cannot state them.
+	// none by default. What a slot does not state is that of Limits. The
+	// environment cannot state them.
 	Slots map[string]MonitorLimits `yaml:"slots"`
 	// Webhook gets alerts as JSON.
 	Webhook Webhook `yaml:"webhook"`
@@ -84,8 +84,8 @@ type MonitorLimits struct {
 	// CatalogXminAge is age(catalog_xmin) in transactions, default 50000000 and
 	// 200000000. VACUUM cannot clean the catalogs behind it.
 	CatalogXminAge Limit[Count] `yaml:"catalog_xmin_age"`
-	// FailoverNotReady is how long one of Standbys has not had the failover
-	// slot ready, default 5m and never.
+	// FailoverNotReady is how long one of SlotMonitor.Standbys has not had the
+	// failover slot ready, default 5m and never.
 	FailoverNotReady Limit[Duration] `yaml:"failover_not_ready"`
 	// Stalled is how long the publisher has published nothing of what waits,
 	// default 1m and 10m.

@@ -93,13 +93,13 @@ func nearest(s string, names []string) string {
 		return best
 	}
 	// A missing or additional ending is further away than a typo: password for
-	// password_file, warning for warn.
+	// password_file, warning for warn. The shortest one is the nearest.
 	for _, name := range names {
 		target := strings.ToLower(name)
-		if min(len(target), len(normal)) >= 3 &&
-			(strings.HasPrefix(target, normal) || strings.HasPrefix(normal, target)) {
-			return name
+		if d := max(len(target), len(normal)) - min(len(target), len(normal)); min(len(target), len(normal)) >= 3 &&
+			(strings.HasPrefix(target, normal) || strings.HasPrefix(normal, target)) && (best == "" || d < limit) {
+			best, limit = name, d
 		}
 	}
-	return ""
+	return best
 }

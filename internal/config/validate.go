@@ -30,6 +30,8 @@ func (v *validator) run() {
 	v.outbox(&v.cfg.Outbox)
 	v.kafka(&v.cfg.Kafka)
 	v.tls(&v.cfg.Kafka.TLS)
+	v.sasl(&v.cfg.Kafka.SASL)
+	v.createTopics(&v.cfg.Kafka.CreateTopics)
 	v.process(v.cfg)
 	v.slotMonitor(&v.cfg.SlotMonitor)
 }

@@ -12,6 +12,7 @@ func (v *validator) postgres(p *Postgres) {
 	if v.required("postgres.url", p.URL == "", exampleURL) {
 		v.connString(p)
 	}
+	v.passwordCommand(p)
 	if v.required("postgres.slot", p.Slot == "", "cdcpub") && !validSlot(p.Slot) {
 		v.fail("postgres.slot", fmt.Sprintf("%q is not a slot name: up to %d lower-case letters, digits and _", p.Slot, maxIdentifier))
 	}
@@ -37,8 +38,24 @@ func (v *validator) connString(p *Postgres) {
 		v.fail("postgres.url", err.Error())
 		return
 	}
-	if p.PasswordFile != "" && info.states("password") {
-		v.fail("postgres.password_file", "there is a password in postgres.url too; remove one of them", "postgres.url")
+	const both = "there is a password in postgres.url too; remove one of them"
+	if info.states("password") && p.PasswordFile != "" {
+		v.fail("postgres.password_file", both, "postgres.url")
+	}
+	if info.states("password") && len(p.PasswordCommand) > 0 {
+		v.fail(passwordCommand, both, "postgres.url")
+	}
+}
+
+func (v *validator) passwordCommand(p *Postgres) {
+	switch command := p.PasswordCommand; {
+	case len(command) == 0:
+	case command[0] == "":
+		v.fail(passwordCommand+"[0]", "must be the path or the name of a program")
+	case len(command) == 1 && strings.ContainsAny(command[0], " \t"):
+		v.fail(passwordCommand, "must be a list with one entry for each argument, since no shell splits it: [aws, rds, generate-db-auth-token]")
+	case p.PasswordFile != "":
+		v.fail(passwordCommand, "there is postgres.password_file too; remove one of them", "postgres.password_file")
 	}
 }
 

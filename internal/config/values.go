@@ -83,20 +83,19 @@ func (h *Headers) entries() []entry {
 // Topics maps an aggregate type to its topic.
 type Topics map[string]string
 
-func (t *Topics) put(aggregateType, topic string) {
-	if *t == nil {
-		*t = Topics{}
-	}
-	(*t)[aggregateType] = topic
-}
+func (t *Topics) put(aggregateType, topic string) { put(t, aggregateType, topic) }
 
-func (t *Topics) entries() []entry {
-	entries := make([]entry, 0, len(*t))
-	for _, aggregateType := range slices.Sorted(maps.Keys(*t)) {
-		entries = append(entries, entry{key: aggregateType, value: (*t)[aggregateType]})
-	}
-	return entries
-}
+func (t *Topics) entries() []entry { return sortedEntries(*t) }
+
+// BrokerDefault is a replication factor that the brokers choose (KIP-464).
+const BrokerDefault = -1
+
+// TopicConfigs maps a setting of a topic to its value.
+type TopicConfigs map[string]string
+
+func (t *TopicConfigs) put(name, value string) { put(t, name, value) }
+
+func (t *TopicConfigs) entries() []entry { return sortedEntries(*t) }
 
 // mapping is a setting whose keys the user chooses.
 type mapping interface {
@@ -107,3 +106,18 @@ type mapping interface {
 }
 
 type entry struct{ key, value string }
+
+func put[M ~map[string]string](m *M, key, value string) {
+	if *m == nil {
+		*m = M{}
+	}
+	(*m)[key] = value
+}
+
+func sortedEntries[M ~map[string]string](m M) []entry {
+	entries := make([]entry, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		entries = append(entries, entry{key: key, value: m[key]})
+	}
+	return entries
+}

@@ -95,8 +95,8 @@ var rules = [...]rule{
 	{30, "GROUP_AUTHORIZATION_FAILED", classRetry, true, notProduce},
 	{31, "CLUSTER_AUTHORIZATION_FAILED", classOperator, false, "grant IDEMPOTENT_WRITE on the cluster to our principal (Kafka before 2.8)"},
 	{32, "INVALID_TIMESTAMP", classReject, false, "the timestamp is outside message.timestamp.before/after.max.ms of the topic"},
-	{33, "UNSUPPORTED_SASL_MECHANISM", classOperator, false, "the broker does not offer this SASL mechanism"},
-	{34, "ILLEGAL_SASL_STATE", classOperator, false, "the listener wants SASL, which cdcpub does not speak yet: use a listener with TLS client certificates, or none"},
+	{33, "UNSUPPORTED_SASL_MECHANISM", classOperator, false, "the listener does not offer the mechanism: correct kafka.sasl.mechanism"},
+	{34, "ILLEGAL_SASL_STATE", classOperator, false, "the listener has no SASL: use one that has, or take kafka.sasl away"},
 	{35, "UNSUPPORTED_VERSION", classOperator, false, "the broker is too old or too new for every request version we speak"},
 	{36, "TOPIC_ALREADY_EXISTS", classRetry, true, notProduce},
 	{37, "INVALID_PARTITIONS", classRetry, true, notProduce},
@@ -120,7 +120,7 @@ var rules = [...]rule{
 	{55, "OPERATION_NOT_ATTEMPTED", classRetry, false, "the broker did not try"},
 	{56, "KAFKA_STORAGE_ERROR", classRetry, true, "a disk of the broker fails; another replica takes over; the append may have happened"},
 	{57, "LOG_DIR_NOT_FOUND", classRetry, true, "a disk of the broker fails; another replica takes over; the append may have happened"},
-	{58, "SASL_AUTHENTICATION_FAILED", classOperator, false, "wrong user or password"},
+	{58, "SASL_AUTHENTICATION_FAILED", classOperator, false, "the broker does not accept who we say we are: check kafka.sasl"},
 	{59, "UNKNOWN_PRODUCER_ID", classBump, false, "the broker forgot our producer id; a higher epoch starts at 0"},
 	{60, "REASSIGNMENT_IN_PROGRESS", classRetry, false, "the partition is moving"},
 	{61, "DELEGATION_TOKEN_AUTH_DISABLED", classRetry, true, notProduce},
@@ -231,7 +231,10 @@ func classify(code sarama.KError) rule {
 // of the connection, of authentication, or of sarama's encoder.
 func classifyError(err error) rule {
 	var code sarama.KError
+	var failed *connectError
 	switch {
+	case errors.As(err, &failed):
+		return rule{class: failed.class, reason: err.Error()}
 	case errors.As(err, &code):
 		return classify(code)
 	case isEncodingError(err):

@@ -18,9 +18,10 @@ type Config struct {
 	Brokers []string
 	// ClientID names us in the brokers' logs and quotas. Default "cdcpub".
 	ClientID string
-	// TLS, when set, is used for every connection. Its ServerName is filled
-	// in per broker when empty.
-	TLS *tls.Config
+	// TLS, when set, is asked for each connection, so that changed files
+	// count. ServerName is filled in per broker when empty. It must be safe for
+	// concurrent use.
+	TLS func() (*tls.Config, error)
 	// SASL, when set, authenticates every connection.
 	SASL *SASL
 
@@ -40,7 +41,8 @@ type Config struct {
 	// replicas. We wait half as long again for its answer, so that its own
 	// verdict comes first. Default 8 s.
 	RequestTimeout time.Duration
-	// DialTimeout bounds the TCP connect. Default 5 s.
+	// DialTimeout bounds the TCP connect, and then the TLS handshake. Default
+	// 5 s.
 	DialTimeout time.Duration
 
 	// BackoffMin and BackoffMax bound the pause before a retry, which doubles
@@ -59,23 +61,6 @@ type Config struct {
 	// Dial replaces the plain TCP dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
-
-// SASL is a user and password for SASL/PLAIN.
-type SASL struct {
-	// Mechanism is PLAIN, the default and the only one yet.
-	Mechanism string
-	User      string
-	// Password is never logged and in no error text.
-	Password string
-}
-
-// String hides the password.
-func (s SASL) String() string {
-	return fmt.Sprintf("%s user %q", s.Mechanism, s.User)
-}
-
-// GoString hides the password.
-func (s SASL) GoString() string { return s.String() }
 
 // codecs has the legal values of Config.Compression.
 var codecs = map[string]sarama.CompressionCodec{
@@ -104,7 +89,7 @@ func (c *Config) SetDefaults() {
 	}
 	if c.SASL != nil && c.SASL.Mechanism == "" {
 		sasl := *c.SASL
-		sasl.Mechanism = sarama.SASLTypePlaintext
+		sasl.Mechanism = MechanismPlain
 		c.SASL = &sasl
 	}
 }
@@ -159,12 +144,7 @@ func (c *Config) Validate() error {
 		bad("operator_backoff_max: %v is less than backoff_max %v", c.OperatorBackoffMax, c.BackoffMax)
 	}
 	if c.SASL != nil {
-		if c.SASL.Mechanism != sarama.SASLTypePlaintext {
-			bad("sasl: mechanism %q is not supported, only PLAIN is", c.SASL.Mechanism)
-		}
-		if c.SASL.User == "" || c.SASL.Password == "" {
-			bad("sasl: user and password are both needed")
-		}
+		problems = append(problems, c.SASL.problems()...)
 	}
 	return errors.Join(problems...)
 }

@@ -48,6 +48,19 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
+// password always gives the same one.
+func password(p string) func() (string, error) {
+	return func() (string, error) { return p, nil }
+}
+
+// fixed always gives the same configuration, or is nil.
+func fixed(c *tls.Config) func() (*tls.Config, error) {
+	if c == nil {
+		return nil
+	}
+	return func() (*tls.Config, error) { return c, nil }
+}
+
 func TestTLSAndSASL(t *testing.T) {
 	cert, pool := certificate(t)
 	c := startCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(4, "orders"),
@@ -59,15 +72,15 @@ func TestTLSAndSASL(t *testing.T) {
 		sasl  *SASL
 		stall string
 	}{
-		"right":            {trusted, &SASL{User: "us", Password: "hush"}, ""},
-		"wrong password":   {trusted, &SASL{User: "us", Password: "wrong"}, "no broker can be reached"},
-		"unknown server":   {&tls.Config{RootCAs: x509.NewCertPool()}, &SASL{User: "us", Password: "hush"}, "certificate"},
-		"no TLS, no SASL":  {nil, nil, "no broker can be reached"},
-		"TLS without SASL": {trusted, nil, "no broker can be reached"},
+		"right":            {trusted, &SASL{User: "us", Password: password("hush")}, ""},
+		"wrong password":   {trusted, &SASL{User: "us", Password: password("wrong")}, "closes the connection while it is told who we are (SASL PLAIN user \"us\")"},
+		"unknown server":   {&tls.Config{RootCAs: x509.NewCertPool()}, &SASL{User: "us", Password: password("hush")}, "has a certificate that no trusted authority has signed"},
+		"no TLS, no SASL":  {nil, nil, "the port may want TLS (kafka.tls)"},
+		"TLS without SASL": {trusted, nil, "may want SASL, and kafka.sasl is not configured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := fastConfig(c.ListenAddrs()...)
-			config.TLS, config.SASL = test.tls, test.sasl
+			config.TLS, config.SASL = fixed(test.tls), test.sasl
 			s := startSession(t, newTestClient(t, config), always)
 			s.Send(s.numbered("orders", 100, manyKeys(20)))
 			if test.stall == "" {

@@ -43,6 +43,8 @@ type control struct {
 	// Owned by run.
 	broker *sarama.Broker
 	cut    context.CancelFunc
+	// answered: a request on this connection has had its answer.
+	answered bool
 	// known are the addresses in the newest metadata.
 	known []string
 }
@@ -79,10 +81,15 @@ func (c *control) do(ctx context.Context, job controlJob) controlled {
 		err := c.ask(job, &result)
 		var code sarama.KError
 		if err == nil || errors.As(err, &code) {
+			c.answered = true
 			result.err = err
 			return true
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", c.broker.Addr(), err))
+		if address := c.broker.Addr(); c.answered {
+			failures = append(failures, fmt.Errorf("%s: %w", address, err))
+		} else {
+			failures = append(failures, c.dialer.silentRefusal(address, err))
+		}
 		c.disconnect()
 		return false
 	}
@@ -129,7 +136,7 @@ func (c *control) connect(ctx context.Context, address string) error {
 		cut()
 		return err
 	}
-	c.broker, c.cut = broker, cut
+	c.broker, c.cut, c.answered = broker, cut, false
 	return nil
 }
 

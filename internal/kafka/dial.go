@@ -2,8 +2,8 @@ package kafka
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"crypto/tls"
+	"io"
 	"net"
 
 	"github.com/IBM/sarama"
@@ -31,42 +31,89 @@ func newDialer(c *Config) *dialer {
 	// The producer counts the requests itself, so that sending never waits
 	// for a free slot.
 	base.Net.MaxOpenRequests = c.MaxInFlightPerBroker + 1
-	if c.TLS != nil {
-		base.Net.TLS.Enable, base.Net.TLS.Config = true, c.TLS
-	}
-	if c.SASL != nil {
-		base.Net.SASL.Enable = true
-		base.Net.SASL.Mechanism = sarama.SASLMechanism(c.SASL.Mechanism)
-		base.Net.SASL.User, base.Net.SASL.Password = c.SASL.User, c.SASL.Password
-	}
 	return &dialer{config: c, base: *base}
 }
 
 // connect opens a connection to address, TLS and SASL included. When ctx ends,
 // even later, the connection is cut. gate, if not nil, is asked before every
-// write.
+// write. An error is an errNotSent; what is not the gate's is a *connectError.
+//
+// Certificates, password and token are read anew, so a changed one counts from
+// the next connection on.
 func (d *dialer) connect(ctx context.Context, address string, gate func() error) (*sarama.Broker, error) {
+	conn, err := d.dial(ctx, address, gate)
+	if err != nil {
+		return nil, err
+	}
+	broker, err := d.introduce(ctx, address, conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return broker, nil
+}
+
+// dial opens the connection, TLS included: sarama would leave the handshake to
+// the first request.
+func (d *dialer) dial(ctx context.Context, address string, gate func() error) (net.Conn, error) {
 	dialing, cancel := context.WithTimeout(ctx, d.config.DialTimeout)
 	defer cancel()
-	conn, err := d.config.Dial(dialing, "tcp", address)
+	raw, err := d.config.Dial(dialing, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+		return nil, unreachable(address, err)
 	}
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	context.AfterFunc(ctx, func() { _ = raw.Close() })
+	conn := gatedConn{raw, gate}
+	if d.config.TLS == nil {
+		return &soundConn{Conn: conn}, nil
+	}
+	secured, err := d.encrypt(ctx, address, conn)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return secured, nil
+}
+
+// encrypt makes the TLS handshake.
+func (d *dialer) encrypt(ctx context.Context, address string, conn net.Conn) (net.Conn, error) {
+	config, err := d.config.TLS()
+	if err != nil {
+		return nil, &connectError{text: oneLine(err), class: classOperator, cause: err}
+	}
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	shaking, cancel := context.WithTimeout(ctx, d.config.DialTimeout)
+	defer cancel()
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(shaking); err != nil {
+		return nil, unencrypted(address, err)
+	}
+	return secured, nil
+}
+
+// introduce makes conn a broker that has said what it speaks and knows who we
+// are.
+func (d *dialer) introduce(ctx context.Context, address string, conn net.Conn) (*sarama.Broker, error) {
 	config := d.base
+	if d.config.SASL != nil {
+		if err := d.config.SASL.prepare(ctx, &config); err != nil {
+			return nil, &connectError{text: oneLine(err), class: classOperator, cause: err}
+		}
+	}
 	config.Net.Proxy.Enable = true
-	config.Net.Proxy.Dialer = readyConn{gatedConn{conn, gate}}
+	config.Net.Proxy.Dialer = readyConn{conn}
 	broker := sarama.NewBroker(address)
 	if err := broker.Open(&config); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+		return nil, unreachable(address, err)
 	}
 	if ok, err := broker.Connected(); !ok {
-		_ = conn.Close()
 		if err == nil {
-			err = errors.New("the broker closed the connection")
+			err = io.EOF
 		}
-		return nil, fmt.Errorf("%w: %s: %w", errNotSent, address, err)
+		return nil, d.unauthenticated(address, err)
 	}
 	return broker, nil
 }

@@ -14,7 +14,7 @@ func (r *reporter) reach(err error) {
 	case err == nil && !r.connected:
 		r.log.Info("kafka connected", zap.String("event", "kafka_connected"))
 	case err != nil && !r.unreachable:
-		r.log.Warn("kafka cannot be reached", zap.String("event", "kafka_unreachable"), zap.Error(err))
+		r.log.Warn("kafka cannot be reached; trying again, nothing is lost; see kafka.brokers", zap.String("event", "kafka_unreachable"), zap.Error(err))
 	}
 	r.connected, r.unreachable = err == nil, err != nil
 }

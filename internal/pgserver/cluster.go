@@ -119,13 +119,28 @@ func (s *Server) writeSecret(path string) error {
 	return s.give(path)
 }
 
-// writeSettings writes the settings of this start.
+// writeSettings writes the settings and the files of this start.
 func (s *Server) writeSettings() error {
-	path := filepath.Join(s.dataDir(), settingsFile)
-	if err := os.WriteFile(path, []byte(s.options.config(s.port)), 0o600); err != nil {
+	for name, content := range s.options.Files {
+		if err := s.WriteFile(name, content); err != nil {
+			return err
+		}
+	}
+	return s.WriteFile(settingsFile, s.options.config(s.port))
+}
+
+// WriteFile writes a file of the data directory, as those of Options.Files. A
+// running server looks at it after pg_reload_conf().
+func (s *Server) WriteFile(name, content string) error {
+	path := filepath.Join(s.dataDir(), name)
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, []byte(content), 0o600); err != nil {
 		return err
 	}
-	return s.give(path)
+	if err := s.give(fresh); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
 }
 
 // give hands a file to the server's account.

@@ -26,6 +26,9 @@ type Options struct {
 	// are written to a file, so ALTER SYSTEM can override them. wal_level is
 	// logical unless set here.
 	Settings map[string]string
+	// Files are written into the data directory before each start, by name:
+	// certificates, or pg_hba.conf. Only the server can read them.
+	Files map[string]string
 	// Password of the superuser postgres. If it is empty every user may
 	// connect without one; if not, with SCRAM-SHA-256. It applies to new
 	// clusters.

@@ -27,11 +27,20 @@ type KafkaOptions struct {
 	// ViaProxy puts a Proxy before each broker's client listener; Cluster.Proxy
 	// returns them.
 	ViaProxy bool
+	// Advertised, when set, is what every broker tells its clients to use
+	// instead of its own address, which Listeners still returns.
+	Advertised string
+	// Listeners are further ones for clients, by name in capitals, with the
+	// security protocol of each: SSL, SASL_SSL, SASL_PLAINTEXT or PLAINTEXT.
+	// What they need is in Config. Cluster.Listener tells their addresses. The
+	// name CLIENT gives the usual one another protocol.
+	Listeners map[string]string
 	// Config are broker settings that override the harness's own.
 	Config map[string]string
 }
 
-// Cluster is a real Apache Kafka, in KRaft mode, without authentication.
+// Cluster is a real Apache Kafka, in KRaft mode, by itself without
+// authentication.
 // Brokers are counted from 0; broker i has node id i+1. Methods are safe from
 // any goroutine; those that start or end brokers wait for each other.
 type Cluster struct {
@@ -131,7 +140,8 @@ func (c *Cluster) startAll(ctx context.Context, o KafkaOptions) error {
 
 // layOut chooses ports and writes every node's configuration.
 func (c *Cluster) layOut(o KafkaOptions) error {
-	const portsPerNode = 3
+	names := o.extraListeners()
+	portsPerNode := 3 + len(names)
 	ports, err := pgserver.FreePorts(portsPerNode * o.Brokers)
 	if err != nil {
 		return err
@@ -147,6 +157,10 @@ func (c *Cluster) layOut(o KafkaOptions) error {
 			properties: filepath.Join(c.dir, "node-"+id+".properties"),
 			log:        filepath.Join(c.dir, "node-"+id+".log"),
 		}
+		n.listeners = map[string]int{}
+		for j, name := range names {
+			n.listeners[name] = ports[portsPerNode*i+3+j]
+		}
 		n.advertised = loopback(n.client)
 		if o.ViaProxy {
 			proxy, err := NewProxy(n.advertised)
@@ -156,10 +170,13 @@ func (c *Cluster) layOut(o KafkaOptions) error {
 			c.proxies = append(c.proxies, proxy)
 			n.advertised = proxy.Addr()
 		}
+		if o.Advertised != "" {
+			n.advertised = o.Advertised
+		}
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {
-		if err := os.WriteFile(n.properties, []byte(properties(n, c.nodes, o.Config)), 0o644); err != nil {
+		if err := os.WriteFile(n.properties, []byte(properties(n, c.nodes, o)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -247,6 +264,34 @@ func (c *Cluster) Brokers() []string {
 	addresses := make([]string, len(c.nodes))
 	for i, n := range c.nodes {
 		addresses[i] = n.advertised
+	}
+	return addresses
+}
+
+// Listeners are the addresses where the brokers listen for clients, whatever
+// they advertise.
+func (c *Cluster) Listeners() []string {
+	addresses := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		addresses[i] = loopback(n.client)
+	}
+	return addresses
+}
+
+// Listener are the addresses of one of KafkaOptions.Listeners.
+func (c *Cluster) Listener(name string) []string {
+	addresses := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		addresses[i] = loopback(n.listeners[name])
+	}
+	return addresses
+}
+
+// Controllers are the addresses of the quorum, which serves no clients.
+func (c *Cluster) Controllers() []string {
+	addresses := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		addresses[i] = loopback(n.controller)
 	}
 	return addresses
 }

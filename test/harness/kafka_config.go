@@ -12,13 +12,20 @@ import (
 // and never changes.
 type node struct {
 	id         int
-	client     int // port that clients use
-	internal   int // port of the other brokers and of the harness itself
-	controller int // port of the quorum
+	client     int            // port that clients use
+	internal   int            // port of the other brokers and of the harness itself
+	controller int            // port of the quorum
+	listeners  map[string]int // ports of KafkaOptions.Listeners
 	advertised string
 	dir        string // data
 	properties string // path of the configuration file
 	log        string // path of the log
+}
+
+// extraListeners are the names of Listeners but CLIENT, sorted.
+func (o KafkaOptions) extraListeners() []string {
+	names := slices.Sorted(maps.Keys(o.Listeners))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "CLIENT" })
 }
 
 // logging prints to standard output, which is the broker's log file.
@@ -34,7 +41,7 @@ rootLogger.appenderRef.out.ref = out
 // properties renders the configuration of one broker of a cluster. Clients have
 // a listener of their own, so that a proxy before it does not touch the traffic
 // among brokers.
-func properties(n node, all []node, extra map[string]string) string {
+func properties(n node, all []node, o KafkaOptions) string {
 	voters := make([]string, len(all))
 	for i, other := range all {
 		voters[i] = fmt.Sprintf("%d@127.0.0.1:%d", other.id, other.controller)
@@ -72,7 +79,18 @@ func properties(n node, all []node, extra map[string]string) string {
 		// Files grow on demand on one machine; a small index saves memory maps.
 		"log.index.size.max.bytes": "1048576",
 	}
-	maps.Copy(p, extra)
+	for name, port := range n.listeners {
+		p["listeners"] += fmt.Sprintf(",%s://127.0.0.1:%d", name, port)
+		p["advertised.listeners"] += fmt.Sprintf(",%s://127.0.0.1:%d", name, port)
+	}
+	for name, protocol := range o.Listeners {
+		if name == "CLIENT" {
+			p["listener.security.protocol.map"] = strings.Replace(p["listener.security.protocol.map"], "CLIENT:PLAINTEXT", "CLIENT:"+protocol, 1)
+			continue
+		}
+		p["listener.security.protocol.map"] += "," + name + ":" + protocol
+	}
+	maps.Copy(p, o.Config)
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		fmt.Fprintf(&b, "%s=%s\n", key, p[key])

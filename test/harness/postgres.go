@@ -29,6 +29,17 @@ func Postgres(t testing.TB, version string, settings ...string) *pgserver.Server
 	return server
 }
 
+// PostgresWith is Postgres with options of its own.
+func PostgresWith(t testing.TB, options pgserver.Options) *pgserver.Server {
+	t.Helper()
+	server, err := launchPostgres(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, server)
+	return server
+}
+
 // closeAtEnd closes the server at the test's end and shows its log if the test
 // has failed.
 func closeAtEnd(t testing.TB, server *pgserver.Server) {
@@ -60,6 +71,10 @@ func startPostgres(version string, settings []string) (*pgserver.Server, error) 
 	if err != nil {
 		return nil, err
 	}
+	return launchPostgres(options)
+}
+
+func launchPostgres(options pgserver.Options) (*pgserver.Server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	server, err := pgserver.Start(ctx, options)

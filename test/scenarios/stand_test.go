@@ -35,6 +35,8 @@ type options struct {
 	brokers []string
 	// address of PostgreSQL for cdcpub as host:port; "": the server's own.
 	address string
+	// login is the connection string for cdcpub; "": the superuser's.
+	login string
 	// tables are the outbox tables as the configuration and test_decoding write
 	// them; nil: public.outbox.
 	tables []string
@@ -155,6 +157,9 @@ func (s *stand) prepare() {
 // config is the configuration file.
 func (s *stand) config() string {
 	url := s.url
+	if s.options.login != "" {
+		url = s.options.login
+	}
 	if s.options.address != "" {
 		url = strings.Replace(url, fmt.Sprintf("127.0.0.1:%d", s.pg.Port()), s.options.address, 1)
 	}
