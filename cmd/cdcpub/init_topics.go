@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/human"
+	"github.com/cdcpub/cdcpub/internal/kafka"
+	"github.com/cdcpub/cdcpub/internal/provision"
+	"github.com/cdcpub/cdcpub/router"
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+// topicColumns are the columns that kafka.topic is made of.
+func topicColumns(c *config.Config) []string {
+	return router.Config{Topic: c.Kafka.Topic}.RequiredColumns()
+}
+
+// neededTopics are those of the map and of the aggregate types, sorted.
+func neededTopics(c *config.Config, types []string) ([]string, error) {
+	topics := slices.Collect(maps.Values(c.Kafka.Topics))
+	for _, aggregateType := range types {
+		topic, err := topicOf(c, aggregateType)
+		if err != nil {
+			return nil, err
+		}
+		topics = append(topics, topic)
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics), nil
+}
+
+// topicOf is the topic of an aggregate type, as the router names it.
+func topicOf(c *config.Config, aggregateType string) (string, error) {
+	routed := routing(c)
+	typeColumn := routed.Columns.AggregateType.Name
+	if _, mapped := c.Kafka.Topics[aggregateType]; !mapped {
+		others := slices.DeleteFunc(topicColumns(c), func(name string) bool { return name == typeColumn })
+		if len(others) > 0 {
+			return "", fmt.Errorf("the topic of %q does not follow from its type alone: kafka.topic is made of %s too; name such topics in kafka.topics, or create them yourself",
+				aggregateType, strings.Join(others, ", "))
+		}
+	}
+	// Only what decides about the topic has to have a sensible value.
+	routed.Columns.Timestamp, routed.Columns.OccurredAt, routed.Columns.Headers = router.Column{}, router.Column{}, router.Column{}
+	route, err := router.New(routed)
+	if err != nil {
+		return "", err
+	}
+	row := wal.Row{Relation: &wal.Relation{}}
+	for _, name := range routed.RequiredColumns() {
+		value := "x"
+		if name == typeColumn {
+			value = aggregateType
+		}
+		row.Relation.Columns = append(row.Relation.Columns, wal.Column{Name: name})
+		row.Values = append(row.Values, []byte(value))
+	}
+	record, err := route.Route(time.Unix(0, 0), row)
+	var refused *router.Error
+	if errors.As(err, &refused) {
+		return "", errors.New(refused.Reason)
+	}
+	return record.Topic, err
+}
+
+// createTopics creates those that are missing, if kafka.create_topics is on.
+func (s *setup) createTopics(ctx context.Context) error {
+	wanted := s.config.Kafka.CreateTopics
+	switch {
+	case wanted.Partitions == 0:
+		for _, topic := range s.topics {
+			s.report(provision.Step{Object: "topic " + topic, Done: "is needed, and was not looked at (kafka.create_topics is off)"})
+		}
+		return nil
+	case len(s.topics) == 0:
+		s.report(provision.Step{Object: "topics", Done: "none is known by name", Next: "give the aggregate types: --types order,customer"})
+		return nil
+	}
+	client, err := kafkaClient(s.config)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	defer client.Close()
+	topics := make([]kafka.NewTopic, len(s.topics))
+	for i, name := range s.topics {
+		topics[i] = kafka.NewTopic{Name: name, Partitions: int32(wanted.Partitions), Replication: int16(wanted.ReplicationFactor), Configs: wanted.Configs}
+	}
+	results, err := client.CreateTopics(ctx, topics)
+	if err != nil {
+		return err
+	}
+	return s.reportTopics(results, existing(ctx, client, results))
+}
+
+// existing describes the topics that were there before, by name. Where that is
+// not possible there is nothing.
+func existing(ctx context.Context, client *kafka.Client, results []kafka.Created) map[string]kafka.Topic {
+	var names []string
+	for _, result := range results {
+		if !result.Created && result.Err == nil {
+			names = append(names, result.Name)
+		}
+	}
+	found := map[string]kafka.Topic{}
+	if len(names) == 0 {
+		return found
+	}
+	cluster, err := client.Describe(ctx, names)
+	if err != nil {
+		return found
+	}
+	for _, topic := range cluster.Topics {
+		found[topic.Name] = topic
+	}
+	return found
+}
+
+func (s *setup) reportTopics(results []kafka.Created, existing map[string]kafka.Topic) error {
+	failed, code := 0, exitFailure
+	for _, result := range results {
+		step := provision.Step{Object: "topic " + result.Name}
+		var why *kafka.TopicError
+		switch {
+		case errors.As(result.Err, &why):
+			failed++
+			step.Done, step.Next = "not created: "+why.Reason, why.Next
+			if result.Created {
+				step.Done = "created, but " + why.Reason
+			}
+			if !why.Retry {
+				code = exitRefused
+			}
+		case result.Created:
+			step.Done = "created (" + partitions(int32(s.config.Kafka.CreateTopics.Partitions)) + ")"
+		default:
+			step.Done = "exists" + s.compare(existing[result.Name])
+		}
+		s.report(step)
+	}
+	if failed > 0 {
+		return &exitError{code: code, err: fmt.Errorf("%d of %s are not ready", failed, human.Plural(int64(len(results)), "topic"))}
+	}
+	return nil
+}
+
+// compare says what an existing topic has and what it would have been given.
+func (s *setup) compare(topic kafka.Topic) string {
+	wanted := int32(s.config.Kafka.CreateTopics.Partitions)
+	switch topic.Partitions {
+	case 0:
+		return ""
+	case wanted:
+		return " (" + partitions(topic.Partitions) + ")"
+	}
+	return fmt.Sprintf(" (%s, kafka.create_topics says %d; nothing was changed)", partitions(topic.Partitions), wanted)
+}
+
+func partitions(n int32) string { return human.Plural(int64(n), "partition") }
+
+// topicCommands are the commands that create the topics, as SQL comments.
+func (s *setup) topicCommands() string {
+	if len(s.topics) == 0 {
+		return ""
+	}
+	c := &s.config.Kafka
+	var options strings.Builder
+	if n := c.CreateTopics.Partitions; n > 0 {
+		fmt.Fprintf(&options, " --partitions %d", n)
+	}
+	if n := c.CreateTopics.ReplicationFactor; n > 0 {
+		fmt.Fprintf(&options, " --replication-factor %d", n)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.CreateTopics.Configs)) {
+		options.WriteString(" --config " + shellWord(name+"="+c.CreateTopics.Configs[name]))
+	}
+	command := "kafka-topics.sh --bootstrap-server " + shellWord(strings.Join(c.Brokers, ","))
+	if c.TLS.Enabled || c.SASL.Mechanism != "" {
+		command += " --command-config client.properties"
+	}
+	lines := []string{"", "-- The topics, for a shell with Kafka's tools:"}
+	for _, topic := range s.topics {
+		lines = append(lines, "--     "+oneLine(command+" --create --if-not-exists --topic "+topic+options.String()))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// shellWord quotes what a shell would not take as one word.
+func shellWord(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
