@@ -45,7 +45,7 @@ func packages(t *testing.T, args ...string) []listed {
 // way: commands, publisher, pipeline, and the pure parts that know nothing of
 // each other.
 var allowed = map[string][]string{
-	"wal":                     {},
+	"wal":                     {"internal/peercert"},
 	"checkpoint":              {},
 	"router":                  {"wal"},
 	"slotmon":                 {"internal/human"},
@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/latency":        {},
 	"internal/config":         {"internal/spelling"},
 	"internal/pipeline":       {"wal", "router", "checkpoint"},
-	"internal/kafka":          {"internal/pipeline", "router", "internal/latency"},
+	"internal/kafka":          {"internal/pipeline", "router", "internal/latency", "internal/peercert"},
 	"internal/publisher":      {"wal", "router", "checkpoint", "internal/pipeline"},
 	"internal/monitor":        {"slotmon"},
 	"internal/notify":         {"slotmon"},
@@ -63,7 +63,9 @@ var allowed = map[string][]string{
 	"internal/admin":          {"internal/publisher", "internal/monitor"},
 	"internal/slotview":       {"slotmon", "internal/human", "internal/spelling"},
 	"internal/slotctl":        {"slotmon", "internal/spelling"},
-	"internal/provision":      {"internal/slotctl"},
+	"internal/check":          {"wal", "router", "slotmon", "internal/human"},
+	"internal/provision":      {"internal/slotctl", "internal/human"},
+	"internal/peercert":       {},
 	"internal/verify":         {},
 	"internal/witness":        {"internal/verify"},
 	"internal/pgserver":       {"internal/pgserver/guard"},
@@ -92,7 +94,7 @@ func TestImportsPointOneWay(t *testing.T) {
 // sole lists packages that only some of ours may import.
 var sole = map[string][]string{
 	"github.com/IBM/sarama":         {"internal/kafka"},
-	"github.com/jackc/pgx/v5":       {"internal/provision", "internal/slotctl", "slotmon", "internal/witness", "internal/demo", "cmd/cdcpub", "test/harness"},
+	"github.com/jackc/pgx/v5":       {"internal/provision", "internal/slotctl", "internal/check", "slotmon", "internal/witness", "internal/demo", "cmd/cdcpub", "test/harness"},
 	"go.uber.org/zap":               {"internal/kafka", "internal/publisher", "internal/notify", "cmd/cdcpub"},
 	"github.com/twmb/franz-go":      {"internal/witness", "internal/demo", "test/harness"},
 	"github.com/fergusstrange":      {"internal/pgserver"},

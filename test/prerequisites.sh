@@ -2,9 +2,9 @@
 # Makes sure that the tests find what they start: Java 17 or newer and Maven for
 # a real Apache Kafka (its jars come from Maven Central, pinned in
 # test/kafka/pom.xml), Chromium for the status page, promtool for the alert
-# rules. PostgreSQL is found on the machine or downloaded by the tests
-# themselves. As root on a Debian-like system what is missing is installed;
-# elsewhere the command is printed.
+# rules, bash, zsh and fish for the shell completion. PostgreSQL is found on the
+# machine or downloaded by the tests themselves. As root on a Debian-like system
+# what is missing is installed; elsewhere the command is printed.
 set -eu
 
 missing=""
@@ -12,6 +12,9 @@ java -version >/dev/null 2>&1 || missing="$missing openjdk-17-jre-headless"
 mvn -version >/dev/null 2>&1 || missing="$missing maven"
 chromium --version >/dev/null 2>&1 || missing="$missing chromium"
 promtool --version >/dev/null 2>&1 || missing="$missing prometheus"
+for shell in bash zsh fish; do
+	command -v $shell >/dev/null 2>&1 || missing="$missing $shell"
+done
 [ -n "$missing" ] || exit 0
 
 install="apt-get update && apt-get install -y --no-install-recommends$missing"

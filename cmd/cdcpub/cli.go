@@ -35,11 +35,14 @@ func (p *process) configFile() string {
 }
 
 type commands struct {
-	Run          runCommand     `cmd:"" help:"Publish the outbox until stopped."`
-	Init         initCommand    `cmd:"" help:"Create outbox tables, publication and slot where they are missing."`
-	Slot         slotCommand    `cmd:"" help:"Look at, watch and change replication slots."`
-	Config       configCommand  `cmd:"" help:"Look at the configuration."`
-	Version      versionCommand `cmd:"" help:"Print the version."`
+	Run          runCommand        `cmd:"" help:"Publish the outbox until stopped."`
+	Init         initCommand       `cmd:"" help:"Create, or print as SQL, roles, outbox tables, publication, slot and topics where they are missing."`
+	Check        checkCommand      `cmd:"" help:"Look at PostgreSQL and Kafka before the first start: everything that would fail, each with its cure."`
+	Slot         slotCommand       `cmd:"" help:"Look at, watch and change replication slots."`
+	Config       configCommand     `cmd:"" help:"Look at the configuration."`
+	Version      versionCommand    `cmd:"" help:"Print the version."`
+	Completion   completionCommand `cmd:"" help:"Print a script that makes a shell complete commands and flags."`
+	Complete     completeCommand   `cmd:"" hidden:"" help:"Print what the last word may become."`
 	demoCommands `embed:""`
 }
 
@@ -128,6 +131,16 @@ type configCommand struct {
 }
 
 type configPrintCommand struct{ configFile }
+
+// Help is shown below the flags' overview.
+func (configPrintCommand) Help() string {
+	return `What it prints is a configuration file again, with every setting. All problems of
+a configuration are reported at once, with exit code 2.
+
+Example:
+
+    CDCPUB_WINDOW_BYTES=32MiB cdcpub config print -c cdcpub.yaml`
+}
 
 func (c *configPrintCommand) Run(p *process) error {
 	loaded, err := c.load(p)

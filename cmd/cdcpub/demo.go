@@ -36,7 +36,13 @@ type demoCommand struct {
 
 // Help is shown below the flags' overview.
 func (demoCommand) Help() string {
-	return `The PostgreSQL server is one that is installed (14 or newer), else one that is downloaded and cached. Everything that the demo creates is removed at its end. On servers given by --postgres and --brokers it uses the schema, publication and slot cdcpub_demo and the topic cdcpub.demo.orders, and refuses to begin if they exist.
+	return `Examples:
+
+    cdcpub demo --events 100
+    cdcpub demo --rate 0 --events 100000 -o json
+    cdcpub demo --postgres postgres://postgres@localhost/test --brokers localhost:9092
+
+The PostgreSQL server is one that is installed (14 or newer), else one that is downloaded and cached. Everything that the demo creates is removed at its end. On servers given by --postgres and --brokers it uses the schema, publication and slot cdcpub_demo and the topic cdcpub.demo.orders, and refuses to begin if they exist.
 
 At the end, what the consumer read is compared with PostgreSQL's own history of the outbox, read from a second slot by test_decoding. The exit code is 0 only if every guarantee held.
 

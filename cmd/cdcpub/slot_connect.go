@@ -75,7 +75,7 @@ func (f slotFlags) loadSlots(p *process) (*config.Config, error) {
 		}
 	}
 	changed := *loaded
-	changed.Postgres.URL, changed.Postgres.PasswordFile = config.ConnString(f.URL), ""
+	changed.Postgres.URL, changed.Postgres.PasswordFile, changed.Postgres.PasswordCommand = config.ConnString(f.URL), "", nil
 	if elsewhere {
 		changed.SlotMonitor.Volume, changed.SlotMonitor.Standbys, changed.HTTP.Advertise = config.Volume{}, nil, ""
 	}

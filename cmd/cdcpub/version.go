@@ -10,6 +10,15 @@ var version = ""
 
 type versionCommand struct{}
 
+// Help is shown below the flags' overview.
+func (versionCommand) Help() string {
+	return `A build without a version of its own shows the commit that it was built from.
+
+Example:
+
+    cdcpub version`
+}
+
 func (versionCommand) Run(p *process) error {
 	_, err := fmt.Fprintln(p.stdout, "cdcpub", buildVersion())
 	return err

@@ -43,7 +43,7 @@ const minutes = 60000;
 
 // timeTicks are at round times, as dense as the width allows.
 export function timeTicks(from, to, width) {
-  const wanted = (to - from) / Math.max(2, Math.floor(width / 90));
+  const wanted = (to - from) / Math.max(3, Math.floor(width / 90));
   const each = [1, 2, 5, 10, 15, 20, 30, 60].map((n) => n * minutes).find((n) => n >= wanted) ?? 60 * minutes;
   const ticks = [];
   for (let t = Math.ceil(from / each) * each; t <= to; t += each) ticks.push(t);
