@@ -12,6 +12,7 @@ java -version >/dev/null 2>&1 || missing="$missing openjdk-17-jre-headless"
 mvn -version >/dev/null 2>&1 || missing="$missing maven"
 chromium --version >/dev/null 2>&1 || missing="$missing chromium"
 promtool --version >/dev/null 2>&1 || missing="$missing prometheus"
+psql --version >/dev/null 2>&1 || missing="$missing postgresql-client"
 for shell in bash zsh fish; do
 	command -v $shell >/dev/null 2>&1 || missing="$missing $shell"
 done
