@@ -103,7 +103,7 @@ func TestLostSlotNeedsADecision(t *testing.T) {
 	if status != "lost" {
 		t.Fatalf("the slot is %s, the scenario wants it lost", status)
 	}
-	s.refused(s.config(), 4, []string{"is lost", "the WAL from " + confirmed, "pg_drop_replication_slot"})
+	s.refused(s.config(), 4, []string{"is lost", "the WAL from " + confirmed, "cdcpub slot drop"})
 }
 
 func TestSlotInUseStandsByAndTakesOver(t *testing.T) {
