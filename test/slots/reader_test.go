@@ -16,9 +16,15 @@ type reader struct {
 	ended  chan struct{}
 }
 
-// read takes the slot ours.
+// read takes the slot ours, once the walsender of the reader before has noticed
+// that it was left.
 func (s *stand) read() *reader {
 	s.t.Helper()
+	s.until("nobody holds the slot", func() bool {
+		var free bool
+		err := s.sql.QueryRow(s.ctx, "SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'ours'").Scan(&free)
+		return err == nil && free
+	})
 	conn := s.replication()
 	args := []string{"proto_version '1'", "publication_names 'cdcpub'"}
 	if err := pglogrepl.StartReplication(s.ctx, conn, "ours", 0, pglogrepl.StartReplicationOptions{PluginArgs: args}); err != nil {
