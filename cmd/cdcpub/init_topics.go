@@ -7,14 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/cdcpub/cdcpub/internal/check"
 	"github.com/cdcpub/cdcpub/internal/config"
 	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/internal/kafka"
 	"github.com/cdcpub/cdcpub/internal/provision"
 	"github.com/cdcpub/cdcpub/router"
-	"github.com/cdcpub/cdcpub/wal"
 )
 
 // topicColumns are the columns that kafka.topic is made of.
@@ -47,27 +46,7 @@ func topicOf(c *config.Config, aggregateType string) (string, error) {
 				aggregateType, strings.Join(others, ", "))
 		}
 	}
-	// Only what decides about the topic has to have a sensible value.
-	routed.Columns.Timestamp, routed.Columns.OccurredAt, routed.Columns.Headers = router.Column{}, router.Column{}, router.Column{}
-	route, err := router.New(routed)
-	if err != nil {
-		return "", err
-	}
-	row := wal.Row{Relation: &wal.Relation{}}
-	for _, name := range routed.RequiredColumns() {
-		value := "x"
-		if name == typeColumn {
-			value = aggregateType
-		}
-		row.Relation.Columns = append(row.Relation.Columns, wal.Column{Name: name})
-		row.Values = append(row.Values, []byte(value))
-	}
-	record, err := route.Route(time.Unix(0, 0), row)
-	var refused *router.Error
-	if errors.As(err, &refused) {
-		return "", errors.New(refused.Reason)
-	}
-	return record.Topic, err
+	return check.TopicOf(routed, aggregateType)
 }
 
 // createTopics creates those that are missing, if kafka.create_topics is on.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -59,20 +60,30 @@ func (s *Setup) Wanted(types []string) Wanted {
 	return w
 }
 
-// topicOf asks the router itself, with a row that has the type and nothing else
-// that matters for the topic.
+// topicOf is TopicOf with the problem as text.
 func (s *Setup) topicOf(aggregateType string) (topic, problem string) {
-	columns := s.Route.Columns
+	topic, err := TopicOf(s.Route, aggregateType)
+	if err != nil {
+		return "", err.Error()
+	}
+	return topic, ""
+}
+
+// TopicOf is the topic of an aggregate type. It asks the router itself, with a
+// row that has the type and nothing else that matters for the topic. The error
+// says why there is none.
+func TopicOf(configured router.Config, aggregateType string) (string, error) {
+	columns := configured.Columns
 	probe := router.Config{
 		Columns: router.Columns{
 			EventID: columns.EventID, AggregateID: columns.AggregateID, Payload: columns.Payload, AggregateType: columns.AggregateType,
 		},
 		Headers: []router.HeaderColumn{{Header: "id", Column: columns.EventID}},
-		Topic:   s.Route.Topic, Topics: s.Route.Topics,
+		Topic:   configured.Topic, Topics: configured.Topics,
 	}
 	route, err := router.New(probe)
 	if err != nil {
-		return "", err.Error()
+		return "", err
 	}
 	relation := &wal.Relation{}
 	var values [][]byte
@@ -85,10 +96,11 @@ func (s *Setup) topicOf(aggregateType string) (topic, problem string) {
 		values = append(values, []byte(value))
 	}
 	record, err := route.Route(time.Unix(0, 0), wal.Row{Relation: relation, Values: values})
-	if refused, ok := err.(*router.Error); ok {
-		return "", refused.Reason
+	var refused *router.Error
+	if errors.As(err, &refused) {
+		return "", errors.New(refused.Reason)
 	}
-	return record.Topic, ""
+	return record.Topic, err
 }
 
 // types are all that are known, sorted: those of the command line if it names
