@@ -28,8 +28,9 @@ type link struct {
 
 	// place is what was dialed.
 	place place
-	// noTLS: the server's first byte said that it has no TLS.
-	noTLS     bool
+	// noTLS: the server's first byte said that it has no TLS. The driver may still
+	// read in the background when it has reported a failed connect.
+	noTLS     atomic.Bool
 	buffer    []byte
 	pos, end  int
 	streaming bool
@@ -91,7 +92,7 @@ func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) 
 	}
 	pg, err := pgconn.ConnectConfig(ctx, config)
 	switch {
-	case err != nil && dialed != nil && dialed.noTLS:
+	case err != nil && dialed != nil && dialed.noTLS.Load():
 		return nil, fmt.Errorf("%w: %w", errNoTLS, err)
 	case err != nil:
 		return nil, err
@@ -129,7 +130,9 @@ func (l *link) Read(p []byte) (int, error) {
 			l.buffer = make([]byte, linkBuffer)
 		}
 		n, err := l.Conn.Read(l.buffer)
-		l.noTLS = l.noTLS || first && n > 0 && l.buffer[0] == tlsRefused
+		if first && n > 0 && l.buffer[0] == tlsRefused {
+			l.noTLS.Store(true)
+		}
 		if l.suspect(); n > 0 && l.doubt.IsZero() {
 			l.touch()
 		}

@@ -243,8 +243,12 @@ func TestAFailoverSlotThatIsNotReadyIsTold(t *testing.T) {
 		standby := harness.Standby(t, pg)
 		s := newStand(t, pg, fmt.Sprintf("  standbys: ['%s']\n", standby.URL("postgres")))
 		var reader *reader
+		// A new slot inherits the catalog_xmin of the oldest one, behind which a
+		// standby without that slot already is: the copy cannot become ready until
+		// somebody reads.
+		s.exec("SELECT pg_create_logical_replication_slot('old', 'pgoutput')", "CREATE TABLE one ()", "CREATE TABLE two ()")
+		s.replayed(standby)
 		s.happens(fault{id: slotmon.FailoverNotReady, slot: "ours", severity: slotmon.Warning, make: func() {
-			// Nobody reads it, so it never becomes ready.
 			s.exec(dropOurs, "SELECT pg_create_logical_replication_slot('ours', 'pgoutput', false, false, true)")
 		}, cure: func() {
 			reader = s.read()
@@ -267,5 +271,24 @@ func TestAFailoverSlotThatIsNotReadyIsTold(t *testing.T) {
 			}
 		}})
 		reader.kill()
+	})
+}
+
+// replayed waits until a standby has everything.
+func (s *stand) replayed(standby *pgserver.Server) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.ctx, standby.URL("postgres"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close(s.ctx)
+	var written string
+	if err := s.sql.QueryRow(s.ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&written); err != nil {
+		s.t.Fatal(err)
+	}
+	s.until("the standby has everything", func() bool {
+		var has bool
+		err := conn.QueryRow(s.ctx, "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written).Scan(&has)
+		return err == nil && has
 	})
 }
