@@ -17,10 +17,6 @@ type Config struct {
 	// Topics maps an aggregate type, compared exactly, to a topic. What is not
 	// in it goes to Topic.
 	Topics map[string]string
-	// Bytea names columns that hold bytea although their type OID does not say
-	// so: a domain over bytea arrives with the OID of the domain, and the
-	// stream does not tell its base type (pg_type.typbasetype does).
-	Bytea []string
 }
 
 // Column names a column, spelled as in the catalog.

@@ -23,10 +23,12 @@
 // in its canonical form, json and text to the letter, numbers in decimal,
 // boolean as t or f. The one exception is bytea: it arrives as hex text and is
 // decoded, whether in the key, the value or a header, so Avro, Protobuf and
-// framed formats pass untouched. A column is bytea when its type OID says so or
-// Config.Bytea names it. A domain over bytea has an OID of its own and its base
-// type is not in the stream; without an entry in Config.Bytea its hex text would
-// be published.
+// framed formats pass untouched. A domain is read as what it is over: the stream
+// tells it (wal.Column.Base).
+//
+// Text in a record is UTF-8. PostgreSQL makes it so for every database but those
+// with the encoding SQL_ASCII, which store any bytes; what is not UTF-8 there is
+// an Error, since a consumer could only guess what it means.
 //
 // # Topic
 //

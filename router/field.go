@@ -1,15 +1,37 @@
 package router
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"fmt"
+	"unicode/utf8"
+)
 
 // bytes returns the value of the column as it goes into the record, nil for
 // NULL. Only bytea is decoded, into memory of its own.
 func (f field) bytes(values [][]byte) ([]byte, *fault) {
 	value := values[f.index]
-	if !f.bytea || value == nil {
-		return value, nil
+	if f.bytea && value != nil {
+		return f.decodeBytea(value)
 	}
-	return f.decodeBytea(value)
+	return value, notUTF8(f.name, value)
+}
+
+// notUTF8 is a fault unless the text is valid UTF-8.
+func notUTF8(column string, text []byte) *fault {
+	if utf8.Valid(text) {
+		return nil
+	}
+	at := 0
+	for {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size <= 1 {
+			break
+		}
+		at += size
+	}
+	problem := columnFault(column, fmt.Sprintf("is not UTF-8: byte 0x%02x at offset %d; a database with the encoding SQL_ASCII stores whatever it is sent", text[at], at))
+	problem.hint = giveUpHint + ", and read it there with client_encoding = SQL_ASCII; then have writers send UTF-8, or make the column bytea, whose bytes are published as they are"
+	return problem
 }
 
 // present is bytes for columns that identify: neither NULL nor empty.

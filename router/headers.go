@@ -55,6 +55,9 @@ func (r *Router) release(built []Header) {
 // column already filled must not contradict it: consumers take the last header
 // of a name, so it would hide the column's value.
 func (r *Router) spreadObject(p *plan, built []Header, object []byte) ([]Header, *fault) {
+	if f := notUTF8(p.spreadName, object); f != nil {
+		return built, f
+	}
 	filled := built
 	members := newMembers(object)
 	for members.next() {

@@ -1,8 +1,10 @@
 package router_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cdcpub/cdcpub/router"
 )
@@ -127,14 +129,42 @@ func TestByteaIsDecodedWhereverItGoes(t *testing.T) {
 	}
 }
 
-func TestDomainOverByteaIsDecodedWhenDeclared(t *testing.T) {
-	cells := with(orderCreated(), cell{"payload", userOID, []byte(`\x0102`)})
-	if got := mustRoute(t, defaults(), cells).Value; string(got) != `\x0102` {
-		t.Errorf("undeclared: %q", got)
+func TestADomainIsReadAsWhatItIsOver(t *testing.T) {
+	config := defaults(func(c *router.Config) { c.Columns.Timestamp = router.Named("at") })
+	// "" is a type of a user's own, or a domain over one.
+	for base, want := range map[string]string{"bytea": "\x01\x02", "text": `\x0102`, "": `\x0102`} {
+		row := rowOf(with(orderCreated(), cell{"payload", userOID, []byte(`\x0102`)}, cell{"at", timestamptzOID, nil}))
+		row.Relation.Columns[5].Base = base
+		got, err := newRouter(t, config).Route(commitTime, row)
+		if err != nil || string(got.Value) != want {
+			t.Errorf("payload over %q: %v, %v", base, show(got), err)
+		}
 	}
-	declared := defaults(func(c *router.Config) { c.Bytea = []string{"payload"} })
-	if got := mustRoute(t, declared, cells).Value; string(got) != "\x01\x02" {
-		t.Errorf("declared: %q", got)
+	for base, text := range map[string]string{"timestamptz": "2026-11-30 08:17:40.123+01", "timestamp": "2026-11-30 07:17:40.123"} {
+		row := rowOf(with(orderCreated(), cell{"at", userOID, []byte(text)}))
+		row.Relation.Columns[6].Base = base
+		got, err := newRouter(t, config).Route(commitTime, row)
+		if want := time.Date(2026, 11, 30, 7, 17, 40, 123e6, time.UTC); err != nil || !got.Timestamp.Equal(want) {
+			t.Errorf("timestamp over %q: %v, %v", base, show(got), err)
+		}
+	}
+	row := rowOf(with(orderCreated(), cell{"at", userOID, []byte("2026-11-30 08:17:40+00")}))
+	row.Relation.Columns[6].Base = "text"
+	if err := newRouter(t, config).Check(row.Relation); err == nil {
+		t.Error("a domain over text is taken for a timestamp")
+	}
+}
+
+func TestTextThatIsNotUTF8IsUnpublishable(t *testing.T) {
+	config := defaults(withHeader("trace", "trace"))
+	cells := with(orderCreated(), text("trace", "ü"), text("headers", `{"a": "ü"}`))
+	mustRoute(t, config, cells)
+	for _, column := range []string{"event_id", "aggregate_id", "payload", "trace", "event_type", "headers"} {
+		broken := with(slices.Clone(cells), text(column, "{\"a\": \"ü\xfc\"}"))
+		wantError(t, config, broken, column, "is not UTF-8: byte 0xfc at offset 9")
+	}
+	if got := mustRoute(t, config, with(cells, cell{"payload", byteaOID, []byte(`\xfc`)})); string(got.Value) != "\xfc" {
+		t.Errorf("bytea: %s", show(got))
 	}
 }
 
@@ -142,8 +172,6 @@ func TestByteaNotInHexFormatIsUnpublishable(t *testing.T) {
 	for _, value := range []string{``, `\`, `x00`, `\y00`, `\x0`, `\xzz`, `\000\001`, `{"a": 1}`} {
 		wantError(t, defaults(), with(orderCreated(), cell{"payload", byteaOID, []byte(value)}), "payload", "hex format")
 	}
-	declared := defaults(func(c *router.Config) { c.Bytea = []string{"payload"} })
-	wantError(t, declared, orderCreated(), "payload", "hex format")
 	e := wantError(t, defaults(), with(orderCreated(), cell{"event_id", byteaOID, []byte(`\x0102`)}, null("aggregate_id")), "aggregate_id")
 	if e.EventID != `\x0102` {
 		t.Errorf("the error names %q, not the text that finds the row", e.EventID)

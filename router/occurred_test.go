@@ -18,7 +18,6 @@ func TestOccurredAtIsReadInMicroseconds(t *testing.T) {
 		{timestamptzOID, "2026-11-30 08:17:40.123456+00", at},
 		{timestamptzOID, "2026-11-30 13:47:40.123456+05:30", at},
 		{timestampOID, "2026-11-30 08:17:40.123456", at},
-		{userOID, "2026-11-30 08:17:40.123456+00", at},
 		{timestamptzOID, "1970-01-01 00:00:00.000001+00", 1},
 	} {
 		record := mustRoute(t, defaults(), with(orderCreated(), cell{"occurred_at", test.oid, []byte(test.text)}))

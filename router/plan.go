@@ -8,14 +8,26 @@ import (
 	"github.com/cdcpub/cdcpub/wal"
 )
 
-// Type OIDs, fixed in pg_type.dat. OIDs from firstUserOID on belong to types
-// that users created, domains among them.
+// Type OIDs, fixed in pg_type.dat, of the types whose text is read.
 const (
 	byteaOID       = 17
 	timestampOID   = 1114
 	timestamptzOID = 1184
-	firstUserOID   = 16384
 )
+
+// typeOf is the type of the column's text. The text of a domain is that of the
+// type it is over.
+func typeOf(c wal.Column) uint32 {
+	switch c.Base {
+	case "bytea":
+		return byteaOID
+	case "timestamp":
+		return timestampOID
+	case "timestamptz":
+		return timestamptzOID
+	}
+	return c.TypeOID
+}
 
 // plan is a Config applied to one Relation: names became indexes. It is never
 // changed after it was made.
@@ -105,7 +117,7 @@ func (b *planner) plan(topic []topicPart) *plan {
 		}
 	}
 	if p.timestamp >= 0 {
-		p.timestampType = b.rel.Columns[p.timestamp].TypeOID
+		p.timestampType = typeOf(b.rel.Columns[p.timestamp])
 	}
 	p.occurredAt, p.occurredAtType = b.occurredAt()
 	return p
@@ -126,24 +138,39 @@ func (b *planner) index(column Column) int {
 // instant. That it has not makes no row unpublishable: it is only measured.
 func (b *planner) occurredAt() (index int, typeOID uint32) {
 	index = b.index(Column{Name: b.config.Columns.OccurredAt.Name, Optional: true})
-	if index < 0 || !holdsInstant(b.rel.Columns[index].TypeOID) {
+	if index < 0 {
 		return -1, 0
 	}
-	return index, b.rel.Columns[index].TypeOID
+	if typeOID = typeOf(b.rel.Columns[index]); !holdsInstant(typeOID) {
+		return -1, 0
+	}
+	return index, typeOID
 }
 
-// holdsInstant is true for timestamp and timestamptz, and for what may be a
-// domain over them.
-func holdsInstant(typeOID uint32) bool {
-	return typeOID == timestampOID || typeOID == timestamptzOID || typeOID >= firstUserOID
-}
+func holdsInstant(typeOID uint32) bool { return typeOID == timestampOID || typeOID == timestamptzOID }
 
 func (b *planner) field(column Column) field {
 	f := field{name: column.Name, index: b.index(column)}
 	if f.index >= 0 {
-		f.bytea = b.rel.Columns[f.index].TypeOID == byteaOID || slices.Contains(b.config.Bytea, column.Name)
+		f.bytea = typeOf(b.rel.Columns[f.index]) == byteaOID
 	}
 	return f
+}
+
+// mostNames bounds a message.
+const mostNames = 20
+
+// names lists the columns of the relation.
+func (b *planner) names() string {
+	var names []string
+	for _, c := range b.rel.Columns[:min(len(b.rel.Columns), mostNames)] {
+		names = append(names, c.Name)
+	}
+	list := strings.Join(names, ", ")
+	if more := len(b.rel.Columns) - len(names); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
 }
 
 // fault is about the relation as a whole: every row of it fails with it.
@@ -155,8 +182,8 @@ func (b *planner) fault(p *plan) *fault {
 		}
 		return &fault{
 			column: b.missing[0],
-			reason: "the published table has no " + noun + strings.Join(b.missing, ", "),
-			hint:   "name the right columns in outbox.columns, outbox.headers and kafka.topic, or, if the publication has a column list, add them to it; rows written before such a change keep their old shape in the WAL",
+			reason: "the published table has no " + noun + strings.Join(b.missing, ", ") + "; its columns are " + b.names(),
+			hint:   "name the columns that rows of this shape have in outbox.columns, outbox.headers and kafka.topic, or, if the publication has a column list, add them to it. Rows keep in the WAL the shape in which they were written: if the table does not have these columns any more, add them to it until such rows are published, then name the others again. Rows of two shapes in one transaction must be given up and written again: see README, 'A row that cannot be published'",
 		}
 	}
 	if oid := p.timestampType; oid != 0 && !holdsInstant(oid) {

@@ -125,7 +125,7 @@ func TestRequiredColumnsAreThoseThatARowNeeds(t *testing.T) {
 		r := newRouter(t, test.config)
 		var cells []cell
 		for _, column := range required {
-			cells = append(cells, cell{column, userOID, []byte("1")})
+			cells = append(cells, cell{column, timestamptzOID, []byte("1")})
 		}
 		if err := r.Check(rowOf(cells).Relation); err != nil {
 			t.Errorf("%s: with all of them: %v", name, err)

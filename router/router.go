@@ -58,7 +58,6 @@ func New(config Config) (*Router, error) {
 func (c Config) clone() Config {
 	c.Headers = slices.Clone(c.Headers)
 	c.Topics = maps.Clone(c.Topics)
-	c.Bytea = slices.Clone(c.Bytea)
 	return c
 }
 

@@ -36,23 +36,7 @@ func (c Config) columnProblems() (problems []error) {
 	if c.Columns.AggregateType.Optional {
 		problems = append(problems, errors.New("columns: aggregate_type cannot be optional; leave it empty if the topic does not depend on it"))
 	}
-	used := c.decodedColumns()
-	for _, name := range c.Bytea {
-		if !slices.Contains(used, name) {
-			problems = append(problems, fmt.Errorf("bytea: %q is not the column of a key, value or header", name))
-		}
-	}
 	return problems
-}
-
-// decodedColumns are the columns whose bytes go into the record.
-func (c Config) decodedColumns() []string {
-	columns := c.Columns
-	names := []string{columns.EventID.Name, columns.AggregateID.Name, columns.Payload.Name}
-	for _, h := range c.Headers {
-		names = append(names, h.Column.Name)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 func (c Config) headerProblems() (problems []error) {

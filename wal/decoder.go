@@ -18,6 +18,9 @@ import (
 type Decoder struct {
 	tables    Tables
 	relations map[uint32]*relation
+	// bases has the built-in base type of each type that users created, "" for
+	// those without one. A relation follows the types of its columns.
+	bases map[uint32]string
 	// open is the LSN of the open transaction's commit record as Begin
 	// announced it, 0 between transactions.
 	open  pglogrepl.LSN
@@ -51,7 +54,7 @@ type relation struct {
 // NewDecoder returns a Decoder for a new replication connection: pgoutput
 // describes every relation again on each.
 func NewDecoder(tables Tables) *Decoder {
-	return &Decoder{tables: tables, relations: make(map[uint32]*relation)}
+	return &Decoder{tables: tables, relations: make(map[uint32]*relation), bases: make(map[uint32]string)}
 }
 
 // InTransaction reports whether a Begin has been decoded and its Commit not.
@@ -90,9 +93,7 @@ func (d *Decoder) Decode(start pglogrepl.LSN, message []byte, to *Batch) error {
 		in.lsn()
 		in.string()
 	case 'Y':
-		in.uint32()
-		in.string()
-		in.string()
+		d.describeType(&in)
 	case 'b', 'P', 'K', 'r', 'p':
 		in.fail("two-phase message %q: the slot was created with two_phase = true, which this protocol version cannot read", kind)
 	default:
@@ -148,6 +149,20 @@ func (d *Decoder) commit(in *reader, to *Batch) {
 	}
 }
 
+// describeType keeps what a domain is over: the message has the type's own OID,
+// but schema and name of its base type (logicalrep_write_typ in proto.c). The
+// schema pg_catalog is sent as the empty string.
+func (d *Decoder) describeType(in *reader) {
+	oid, schema, name := in.uint32(), in.string(), in.string()
+	if in.end(); in.err != nil {
+		return
+	}
+	if schema != "" {
+		name = ""
+	}
+	d.bases[oid] = name
+}
+
 func (d *Decoder) describe(in *reader) {
 	rel := &Relation{ID: in.uint32(), Schema: in.string(), Name: in.string()}
 	if rel.Schema == "" {
@@ -161,6 +176,7 @@ func (d *Decoder) describe(in *reader) {
 		if in.err != nil {
 			return
 		}
+		column.Base = d.bases[column.TypeOID]
 		rel.Columns = append(rel.Columns, column)
 	}
 	if in.err == nil {

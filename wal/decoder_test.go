@@ -116,6 +116,34 @@ func renderValue(v []byte) string {
 	return fmt.Sprintf("%q", v)
 }
 
+// pgoutput describes the types of users before each relation that has them.
+func TestAColumnKnowsTheBuiltInTypeOfItsDomain(t *testing.T) {
+	d, b := NewDecoder(classes{}), &Batch{}
+	feed := func(messages ...[]byte) []Column {
+		t.Helper()
+		for _, m := range append(messages, beginMessage(0x2000), insertMessage(1, text("e1"), text("2")), commitMessage(0x2000, 0x2030)) {
+			if err := d.Decode(rowLSN, m, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.Events[len(b.Events)-2].Row.Relation.Columns
+	}
+	relation := relationMessage(1, "app", "outbox", "id", "payload")
+	oid := feed(relation)[0].TypeOID
+	for _, test := range []struct{ schema, name, base string }{
+		{"", "bytea", "bytea"}, {"app", "mood", ""}, {"app", "bytea", ""}, {"", "timestamptz", "timestamptz"},
+	} {
+		// Nothing is known of a type until it is described, and then the last word counts.
+		columns := feed(typeMessage(oid, test.schema, test.name), relation)
+		if got := columns[0].Base; got != test.base {
+			t.Errorf("type %s.%s gives base %q, want %q", test.schema, test.name, got, test.base)
+		}
+	}
+	if err := d.Decode(0, typeMessage(oid, "", "bytea")[:8], b); err == nil {
+		t.Error("half a type is taken")
+	}
+}
+
 func TestASchemaWithoutNameIsPgCatalog(t *testing.T) {
 	d, b := decoding(t, true)
 	for _, m := range [][]byte{relationMessage(5, "", "outbox_x", "c"), insertMessage(5, text("v"))} {

@@ -64,11 +64,14 @@ func TestGoldensReadTheSameWithAnotherDecoder(t *testing.T) {
 	for _, major := range goldenMajors {
 		rows := 0
 		for _, g := range readGoldens(t, major) {
+			if g.view.refused != 0 {
+				continue
+			}
 			d, relations := NewDecoder(classes{}), map[uint32]*pglogrepl.RelationMessage{}
 			for _, m := range g.messages {
 				want := byPglogrepl(t, relations, m.start, m.data)
 				if got := byUs(t, d, m.start, m.data); got != want {
-					t.Fatalf("%s, %s: got\n%s\nwant\n%s", major, g.publication, got, want)
+					t.Fatalf("%d, %s: got\n%s\nwant\n%s", major, g.view.name, got, want)
 				}
 				if m.data[0] == 'I' {
 					rows++
@@ -76,7 +79,7 @@ func TestGoldensReadTheSameWithAnotherDecoder(t *testing.T) {
 			}
 		}
 		if rows < 30 {
-			t.Errorf("version %s: %d rows compared", major, rows)
+			t.Errorf("version %d: %d rows compared", major, rows)
 		}
 	}
 }

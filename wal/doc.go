@@ -113,6 +113,15 @@
 //   - Session settings are sent in the startup message, where they win over
 //     those of role, database and URL. The same name in other letters would be
 //     sent as well, so it is removed.
+//   - Settings that a supported version does not know cannot be asked for at the
+//     start: the server would refuse the session. They are set by the first query.
+//   - A database with the encoding SQL_ASCII stores any bytes, and PostgreSQL ends
+//     a stream that wants UTF-8 at the first that are not. So nothing is asked of
+//     it, and the router looks, which knows the row. In every other encoding a
+//     text without an equivalent in UTF-8 is a StopError: the server sends no
+//     row, only the transaction is known.
+//   - The types of users are described before each relation that has them. A
+//     domain comes with its own OID and the name of its base type.
 //   - confirmed_flush_lsn can move between two queries when another publisher
 //     holds the slot. Before a slot is called ahead of the WAL, the WAL's end
 //     is read again.

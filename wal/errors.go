@@ -31,6 +31,7 @@ const (
 	PublicationChanged                    // rows may have been skipped meanwhile
 	TableUnusable                         // missing, UNLOGGED, without a configured column
 	AccessDenied                          // wrong password, no REPLICATION, no CONNECT
+	RowUnreadable                         // text that PostgreSQL cannot convert to UTF-8
 )
 
 func (e *StopError) Error() string {

@@ -59,6 +59,10 @@ type Column struct {
 	Name     string
 	TypeOID  uint32
 	Modifier int32
+	// Base is the built-in type, as pg_type.typname has it, that a domain is
+	// over, at whatever depth. It is empty for every other type, and for a
+	// domain over a type that is not built in.
+	Base string
 }
 
 // String returns the qualified name, unquoted, as operators write it.

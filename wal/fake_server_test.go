@@ -86,11 +86,13 @@ var (
 func newFakeServer(t *testing.T) *fakeServer {
 	s := &fakeServer{t: t, answers: map[string]answer{}, started: make(chan struct{}), look: func() lookResult { return lookAlive }}
 	s.setSlot(map[string]string{})
+	s.answers["'transaction_timeout'"] = answer{}
 	s.answers["IDENTIFY_SYSTEM"] = answer{rows: [][]string{{"7000000000000000001", "1", "0/9000", "shop"}}}
 	s.answers["pg_publication p WHERE pubname"] = answer{rows: [][]string{{`{"row":{"pubinsert":true,"pubviaroot":false},"oid":"500","xmin":"700"}`}}}
 	s.answers["pg_publication_tables"] = answer{rows: [][]string{{`{"schemaname":"app","tablename":"outbox","oid":1,"attnames":["id","payload","note"],"rowfilter":null}`}}}
 	s.answers["pg_partition_tree"] = answer{rows: [][]string{{
 		`{"schema":"app","name":"outbox","oid":1,"tree":[1],"leaves":[{"name":"app.outbox","persistence":"p","ancestors":[1]}],"columns":["id","payload","note"]}`}}}
+	s.answers["CASE c.relkind"] = answer{}
 	s.answers["pg_publication_rel"] = answer{rows: [][]string{{`"600:701"`}}}
 	s.answers["pg_publication_namespace') IS NOT NULL"] = answer{rows: [][]string{{"true"}}}
 	s.answers["pg_publication_namespace p"] = answer{}

@@ -3,6 +3,9 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,62 +16,26 @@ import (
 	"github.com/cdcpub/cdcpub/internal/pgserver"
 )
 
-var goldenSetup = []string{
-	`CREATE SCHEMA app`,
-	`CREATE TYPE app.mood AS ENUM ('calm', 'cross')`,
-	`CREATE TABLE app.outbox (id uuid PRIMARY KEY, aggregate_id text, version bigint, payload jsonb, note varchar(20), at timestamptz,
-		amount numeric(12,2), ratio float8, bin bytea, span interval, feeling app.mood, tags text[], done bool)`,
-	`CREATE TABLE app.outbox_big (id int PRIMARY KEY, payload jsonb, note text)`,
-	`CREATE TABLE app.outbox_parts (id int, region text, payload text, PRIMARY KEY (id, region)) PARTITION BY LIST (region)`,
-	`CREATE TABLE app.outbox_parts_eu PARTITION OF app.outbox_parts FOR VALUES IN ('eu')`,
-	`CREATE TABLE app.outbox_parts_us PARTITION OF app.outbox_parts FOR VALUES IN ('us')`,
-	`CREATE TABLE app.orders (id int PRIMARY KEY, total numeric)`,
-	`CREATE PUBLICATION inserts FOR TABLE app.outbox, app.outbox_parts WITH (publish = 'insert')`,
-	`CREATE PUBLICATION via_root FOR TABLE app.outbox_parts WITH (publish = 'insert', publish_via_partition_root = true)`,
-	`CREATE PUBLICATION everything FOR TABLE app.outbox, app.outbox_big, app.outbox_parts, app.orders`,
-}
-
-var goldenPublications = []string{"inserts", "via_root", "everything"}
-
-// goldenHistory has a transaction per entry; one statement after the other.
-var goldenHistory = [][]string{
-	{`INSERT INTO app.outbox VALUES ('00000000-0000-4000-8000-000000000001', 'order-1', 1, '{"b": 1, "a": [null, "grüße €"]}', 'plain', '2026-01-02 03:04:05.678901+00',
-		12345.60, 0.1::float8 + 0.2::float8, '\x00ff10', '1 year 2 mons 3 days 04:05:06.789', 'cross', '{a,"b c",NULL}', true)`},
-	{`INSERT INTO app.outbox (id) VALUES ('00000000-0000-4000-8000-000000000002')`},
-	{`INSERT INTO app.outbox VALUES ('00000000-0000-4000-8000-000000000003', '', 0, '""', '', 'infinity', 'NaN', '-Infinity', '', '0', 'calm', '{}', false)`},
-	{`INSERT INTO app.outbox (id, version) VALUES ('00000000-0000-4000-8000-000000000004', 1), ('00000000-0000-4000-8000-000000000005', 2)`,
-		`INSERT INTO app.outbox (id, version) VALUES ('00000000-0000-4000-8000-000000000006', 3)`},
-	{`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-000000000007', 'before savepoint')`, `SAVEPOINT s`,
-		`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-000000000008', 'rolled back')`, `ROLLBACK TO s`,
-		`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-000000000009', 'after savepoint')`},
-	{`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-00000000000a', 'old columns')`, `ALTER TABLE app.outbox ADD COLUMN added text DEFAULT 'new'`,
-		`ALTER TABLE app.outbox DROP COLUMN tags`,
-		`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-00000000000b', 'new columns')`},
-	{`INSERT INTO app.outbox_parts VALUES (1, 'eu', 'one'), (2, 'us', 'two')`},
-	{`INSERT INTO app.outbox_parts_us VALUES (3, 'us', 'into the leaf')`},
-	{`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-00000000000c', 'deleted at once')`,
-		`DELETE FROM app.outbox WHERE note = 'deleted at once'`},
-	{`INSERT INTO app.outbox_big SELECT 1, jsonb_build_object('text', (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 3200) i)), 'TOAST'`},
-	{`UPDATE app.outbox_big SET note = 'TOAST unchanged'`},
-	{`UPDATE app.outbox SET note = 'same key' WHERE version = 1`},
-	{`UPDATE app.outbox SET id = '00000000-0000-4000-8000-0000000000ff' WHERE version = 2`},
-	{`ALTER TABLE app.orders REPLICA IDENTITY FULL`, `INSERT INTO app.orders VALUES (1, 9.99)`, `UPDATE app.orders SET total = 10`, `DELETE FROM app.orders`},
-	{`DELETE FROM app.outbox WHERE version = 3`},
-	{`INSERT INTO app.orders VALUES (2, 1)`},
-	{`TRUNCATE app.orders, app.outbox_parts RESTART IDENTITY CASCADE`},
-	{`INSERT INTO app.outbox (id, note) VALUES ('00000000-0000-4000-8000-00000000000d', 'the end')`},
-}
-
-// capture plays the history on a fresh server and records what each
-// publication sends.
-func capture(t *testing.T, major string) []golden {
+// capture plays the history on a fresh server and records what each view of it
+// sends, and what test_decoding prints.
+func capture(t *testing.T, major int) (all []golden, witnessed []string) {
 	t.Helper()
 	ctx := t.Context()
-	server := startServer(t, major)
+	server := startServer(t, strconv.Itoa(major))
 	sql := connect(t, server.URL("postgres"))
-	exec(t, sql, goldenSetup...)
-	for _, publication := range goldenPublications {
-		exec(t, sql, "SELECT pg_create_logical_replication_slot('"+publication+"', 'pgoutput')")
+	exec(t, sql, "SET timezone = 'UTC'")
+	for _, statement := range goldenSetup {
+		if major >= statement.major {
+			exec(t, sql, statement.sql)
+		}
+	}
+	exec(t, sql, "SELECT pg_create_logical_replication_slot('witness', 'test_decoding')")
+	var views []goldenView
+	for _, v := range goldenViews {
+		if major >= v.from {
+			views = append(views, v)
+			exec(t, sql, "SELECT pg_create_logical_replication_slot('"+v.name+"', 'pgoutput')")
+		}
 	}
 	for _, transaction := range goldenHistory {
 		exec(t, sql, append(append([]string{"BEGIN"}, transaction...), "COMMIT")...)
@@ -77,12 +44,14 @@ func capture(t *testing.T, major string) []golden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []golden
-	for _, publication := range goldenPublications {
-		g := golden{publication: publication}
+	for _, v := range views {
+		g := golden{view: v}
+		args := append([]string{"publication_names '" + v.publication + "'"}, v.args...)
+		if !strings.Contains(strings.Join(v.args, " "), "proto_version") {
+			args = append(args, "proto_version '1'")
+		}
 		stream := connect(t, server.URL("postgres")+"&replication=database&timezone=UTC&client_encoding=UTF8")
-		err := pglogrepl.StartReplication(ctx, stream, publication, 0, pglogrepl.StartReplicationOptions{
-			Mode: pglogrepl.LogicalReplication, PluginArgs: []string{"proto_version '1'", "publication_names '" + publication + "'"}})
+		err := pglogrepl.StartReplication(ctx, stream, v.name, 0, pglogrepl.StartReplicationOptions{Mode: pglogrepl.LogicalReplication, PluginArgs: args})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +60,14 @@ func capture(t *testing.T, major string) []golden {
 		}
 		all = append(all, g)
 	}
-	return all
+	results, err := sql.Exec(ctx, "SELECT lsn, xid, data FROM pg_logical_slot_peek_changes('witness', NULL, NULL, 'include-timestamp', 'on')").ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range results[0].Rows {
+		witnessed = append(witnessed, fmt.Sprintf("%s %s %s", row[0], row[1], strconv.Quote(string(row[2]))))
+	}
+	return all, witnessed
 }
 
 // receive records one message; true when the server has sent all up to end.
@@ -113,7 +89,9 @@ func (g *golden) receive(t *testing.T, ctx context.Context, stream *pgconn.PgCon
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.messages = append(g.messages, goldenMessage{data.WALStart, append([]byte(nil), data.WALData...)})
+		if g.view.refused == 0 || data.WALData[0] == g.view.refused {
+			g.messages = append(g.messages, goldenMessage{data.WALStart, append([]byte(nil), data.WALData...)})
+		}
 	case pglogrepl.PrimaryKeepaliveMessageByteID:
 		k, err := pglogrepl.ParsePrimaryKeepaliveMessage(message.Data[1:])
 		if err != nil {
@@ -130,7 +108,7 @@ func (g *golden) receive(t *testing.T, ctx context.Context, stream *pgconn.PgCon
 // startServer starts a server that ends with the test.
 func startServer(t *testing.T, major string) *pgserver.Server {
 	t.Helper()
-	server, err := pgserver.Start(t.Context(), pgserver.Options{Version: major, Settings: map[string]string{"max_replication_slots": "20"}})
+	server, err := pgserver.Start(t.Context(), pgserver.Options{Version: major, Settings: map[string]string{"max_replication_slots": "20", "logical_decoding_work_mem": "64kB"}})
 	if err != nil {
 		t.Fatalf("PostgreSQL %s: %v; without a network, install it (apt-get install postgresql-%s)", major, err, major)
 	}

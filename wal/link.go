@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/cdcpub/cdcpub/internal/pgfault"
 )
 
 // link is the network side of one replication connection, below TLS. It reads
@@ -27,10 +29,7 @@ type link struct {
 	pg *pgconn.PgConn
 
 	// place is what was dialed.
-	place place
-	// noTLS: the server's first byte said that it has no TLS. The driver may still
-	// read in the background when it has reported a failed connect.
-	noTLS     atomic.Bool
+	place     place
 	buffer    []byte
 	pos, end  int
 	streaming bool
@@ -68,7 +67,11 @@ func (yield) Temporary() bool { return true }
 
 // dial opens the connection with the session settings that make a row's text
 // the same whatever the role, the database or the server is set to.
-func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) (*link, error) {
+//
+// The watch is for what an error does not tell.
+func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) (*link, *pgfault.Watch, error) {
+	base = base.Copy()
+	watch := pgfault.Begin(base)
 	config := base.Copy()
 	for name, value := range settings {
 		// The same name in other letters would be sent too, in random order.
@@ -91,16 +94,13 @@ func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) 
 		return dialed, nil
 	}
 	pg, err := pgconn.ConnectConfig(ctx, config)
-	switch {
-	case err != nil && dialed != nil && dialed.noTLS.Load():
-		return nil, fmt.Errorf("%w: %w", errNoTLS, err)
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return nil, watch, err
 	}
 	connected = true
 	dialed.pg = pg
 	dialed.touch()
-	return dialed, nil
+	return dialed, watch, nil
 }
 
 // stream begins the part of the connection's life in which mayWait is asked.
@@ -125,14 +125,10 @@ func (l *link) Read(p []byte) (int, error) {
 				return 0, errYield
 			}
 		}
-		first := l.buffer == nil
-		if first {
+		if l.buffer == nil {
 			l.buffer = make([]byte, linkBuffer)
 		}
 		n, err := l.Conn.Read(l.buffer)
-		if first && n > 0 && l.buffer[0] == tlsRefused {
-			l.noTLS.Store(true)
-		}
 		if l.suspect(); n > 0 && l.doubt.IsZero() {
 			l.touch()
 		}

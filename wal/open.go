@@ -48,10 +48,11 @@ type Table struct{ Schema, Name string }
 
 func (t Table) String() string { return t.Schema + "." + t.Name }
 
-// sessionSettings fix how a value is printed: roles and databases may override
-// every one of them, and then the same row has other bytes. What a client asks
-// for at its start wins over both (PostgreSQL documentation, "Setting
-// Parameters").
+// sessionSettings fix how a value is printed, and that nothing ends the session
+// in the middle of its work: roles and databases may override every one of them,
+// and then the same row has other bytes. What a client asks for at its start wins
+// over both (PostgreSQL documentation, "Setting Parameters"). Every supported
+// version must know them; an unknown one is refused.
 func (c *Config) sessionSettings() map[string]string {
 	return map[string]string{
 		"replication":                 "database",
@@ -61,10 +62,14 @@ func (c *Config) sessionSettings() map[string]string {
 		"extra_float_digits":          "3",
 		"bytea_output":                "hex",
 		"client_encoding":             "UTF8",
+		"lc_monetary":                 "C",
+		"search_path":                 "pg_catalog, pg_temp", // how regclass is printed, and whose functions are called
+		"quote_all_identifiers":       "off",
 		"client_min_messages":         "notice",
 		"standard_conforming_strings": "on",
 		"lock_timeout":                "0",
 		"statement_timeout":           "0",
+		"idle_session_timeout":        "0",
 		"wal_sender_timeout":          strconv.FormatInt(c.WALSenderTimeout.Milliseconds(), 10) + "ms",
 	}
 }
@@ -94,13 +99,9 @@ func Open(ctx context.Context, config Config) (*Stream, error) {
 		return nil, err
 	}
 	config.user, config.database = conn.User, conn.Database
-	link, err := dial(ctx, conn, config.sessionSettings())
-	var refused *pgconn.PgError
-	switch {
-	case errors.As(err, &refused):
-		return nil, config.explain(refused)
-	case err != nil:
-		return nil, config.unreachable(conn, err)
+	link, watch, err := dial(ctx, conn, config.sessionSettings())
+	if err != nil {
+		return nil, config.unconnected(conn, watch, err)
 	}
 	stream, err := config.begin(ctx, link)
 	if err != nil {
@@ -110,7 +111,30 @@ func Open(ctx context.Context, config Config) (*Stream, error) {
 	return stream, nil
 }
 
+// settle is what depends on the server, after the start of the session.
+//
+// Decoding is a transaction of its own, which transaction_timeout (17) would end.
+//
+// In a database with the encoding SQL_ASCII PostgreSQL can convert nothing, and
+// refuses to send bytes that are not UTF-8 to a session that wants UTF-8: the
+// stream would end without a word about which row it was. So the bytes are taken
+// as they are. Whoever makes records of them must look.
+func settle(cat *catalog) error {
+	settings := "SELECT to_json(pg_catalog.set_config(name, '0', false)) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'"
+	if cat.conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
+		settings += " UNION ALL SELECT to_json(pg_catalog.set_config('client_encoding', 'SQL_ASCII', false))"
+	}
+	if _, err := query[string](cat, settings); err != nil {
+		return fmt.Errorf("settle the session: %w", err)
+	}
+	return nil
+}
+
 func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
+	catalog := catalog{ctx: ctx, conn: l.pg}
+	if err := settle(&catalog); err != nil {
+		return nil, c.explain(err)
+	}
 	system, err := pglogrepl.IdentifySystem(ctx, l.pg)
 	if err != nil {
 		return nil, c.explain(fmt.Errorf("identify system: %w", err))
@@ -121,7 +145,6 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 			"make sure that the right server is configured and that the gap is known, then restart cdcpub",
 			"another server answers: system identifier %s, before %s; what was committed on the old one and not published is not in this slot", identity.SystemID, c.Previous.SystemID)
 	}
-	catalog := catalog{ctx: ctx, conn: l.pg}
 	slot, err := c.checkSlot(&catalog, system)
 	if err != nil {
 		return nil, err

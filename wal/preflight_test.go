@@ -156,6 +156,7 @@ func TestPublicationsThatLeaveRowsOutAreRefused(t *testing.T) {
 		"with a row filter":     {tables(published("outbox", 1, all, `"(id > 0)"`)), PublicationUnusable},
 		"without a column":      {tables(published("outbox", 1, `["id"]`, "null")), PublicationUnusable},
 		"table missing":         {map[string]answer{"pg_partition_tree": {}}, TableUnusable},
+		"a view in its place":   {map[string]answer{"pg_partition_tree": {}, "CASE c.relkind": rows(`"view"`)}, TableUnusable},
 		"table unlogged":        {map[string]answer{"pg_partition_tree": outbox("u", 1)}, TableUnusable},
 		"column missing":        {map[string]answer{"pg_partition_tree": rows(`{"schema":"app","name":"outbox","oid":1,"tree":[1],"leaves":[{"name":"x","persistence":"p","ancestors":[1]}],"columns":["id"]}`)}, TableUnusable},
 		"names without lists":   {tables(`{"schemaname":"app","tablename":"outbox","oid":1}`), 0},

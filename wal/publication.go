@@ -118,6 +118,12 @@ func (c *Config) outboxTable(cat *catalog, table Table) (*outboxTable, error) {
 		return nil, fmt.Errorf("read table %s: %w", table, err)
 	}
 	if len(rows) == 0 {
+		if kind, err := c.otherKind(cat, table); err != nil || kind != "" {
+			if err != nil {
+				return nil, fmt.Errorf("read table %s: %w", table, err)
+			}
+			return nil, c.stop(TableUnusable, nil, "name the table itself in outbox.tables", "outbox table %s is a %s, and only the rows of tables are in the WAL", table, kind)
+		}
 		return nil, c.stop(TableUnusable, nil, "create it with `cdcpub init`, or correct outbox.tables", "outbox table %s does not exist in database %s", table, c.database)
 	}
 	for _, leaf := range rows[0].Leaves {
@@ -127,6 +133,17 @@ func (c *Config) outboxTable(cat *catalog, table Table) (*outboxTable, error) {
 		}
 	}
 	return &rows[0], nil
+}
+
+// otherKind is what has the name of the table and is none; "" if nothing has.
+func (c *Config) otherKind(cat *catalog, table Table) (string, error) {
+	kinds, err := query[string](cat, `SELECT to_json(CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END)
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = `+quoteLiteral(table.Schema)+" AND c.relname = "+quoteLiteral(table.Name)+" AND c.relkind NOT IN ('r', 'p')")
+	if err != nil || len(kinds) == 0 {
+		return "", err
+	}
+	return kinds[0], nil
 }
 
 // checkPublished makes sure that every row and every configured column of the

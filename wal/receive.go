@@ -20,7 +20,7 @@ func (s *Stream) receive() error {
 	case *pgproto3.CopyData:
 		return s.copyData(message.Data)
 	case *pgproto3.ErrorResponse:
-		return s.config.explain(pgconn.ErrorResponseToPgError(message))
+		return s.unreadable(pgconn.ErrorResponseToPgError(message))
 	case *pgproto3.NoticeResponse:
 		return s.notice(message)
 	case *pgproto3.ParameterStatus:
@@ -30,6 +30,21 @@ func (s *Stream) receive() error {
 	default:
 		return &MalformedError{LSN: s.received, Cause: fmt.Errorf("unexpected %T within the replication stream", message)}
 	}
+}
+
+// unreadable explains an error that the server meets while it decodes.
+func (s *Stream) unreadable(refused *pgconn.PgError) error {
+	switch refused.Code {
+	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
+		where := ""
+		if open := s.decoder.open; open != 0 {
+			where = fmt.Sprintf(" in the transaction committed at LSN %s", open)
+		}
+		return s.config.stop(RowUnreadable, refused,
+			"the row is in the WAL as it is: give its transaction up knowingly, see README, 'A row that cannot be published', in a session with client_encoding = SQL_ASCII, which shows it unconverted; then keep such characters out of the outbox, or move the database to UTF8",
+			"PostgreSQL cannot convert a text%s to UTF-8, so that slot %s cannot be decoded further (%s); nothing from that transaction on is published", where, s.config.Slot, refused.Where)
+	}
+	return s.config.explain(refused)
 }
 
 // copyData handles XLogData and primary keepalives.

@@ -124,6 +124,8 @@ func TestErrorsOfTheServerKeepTheirClass(t *testing.T) {
 		"privilege taken away":           {fatal("42501"), wantReason(AccessDenied)},
 		"object not in the needed state": {refusal("55000"), wantCode("55000")},
 		"out of memory":                  {refusal("53200"), wantCode("53200")},
+		"text without UTF-8":             {refusal("22P05"), wantReason(RowUnreadable)},
+		"bytes that are no text":         {refusal("22021"), wantReason(RowUnreadable)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { ends(t, test.check, test.message) })

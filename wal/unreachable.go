@@ -3,25 +3,32 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/cdcpub/cdcpub/internal/peercert"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cdcpub/cdcpub/internal/pgfault"
 )
 
-// tlsRefused is the server's answer to a request for TLS that it does not have
-// (PostgreSQL documentation, "SSL Session Encryption").
-const tlsRefused = 'N'
-
-// errNoTLS: sslmode demands TLS, and the server has none.
-var errNoTLS = errors.New("the server has no TLS")
-
-// unreachable makes one line of a connection that failed before the server
-// could refuse it: the driver's own text has one per address and TLS mode.
-func (c *Config) unreachable(conn *ConnConfig, err error) error {
-	return &UnreachableError{Address: addresses(conn), Text: reasonOf(err, time.Now()), Cause: err}
+// unconnected gives a failed connect its meaning. What the server has refused
+// for good is a *StopError, what may be cured by itself an *UnreachableError:
+// one line, where the driver's own text has one per address and TLS mode.
+func (c *Config) unconnected(conn *ConnConfig, watch *pgfault.Watch, err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		var known *StopError
+		if explained := c.explain(refused); errors.As(explained, &known) {
+			return explained
+		}
+	}
+	target := pgfault.Target{Stated: "postgres.url", User: c.user, Database: c.database, Replication: true}
+	fault := watch.Read(err, target, time.Now())
+	if fault.Refused {
+		return c.stop(AccessDenied, nil, fault.Cure, "PostgreSQL at %s does not let user %s in: %s", addresses(conn), c.user, fault.Text)
+	}
+	return &UnreachableError{Address: addresses(conn), Text: fault.String(), Cause: err}
 }
 
 // addresses lists where the driver has tried.
@@ -33,38 +40,4 @@ func addresses(conn *ConnConfig) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-func reasonOf(err error, now time.Time) string {
-	var network *net.OpError
-	var name *net.DNSError
-	cause := err
-	if fault := peercert.Read(err, now); fault != nil {
-		return "the server " + fault.Text + "; " + certificateCure(fault.Kind)
-	}
-	switch isNetwork := errors.As(err, &network); {
-	case errors.Is(err, errNoTLS):
-		return "the server has no TLS, and sslmode demands it; set ssl = on in postgresql.conf, or state sslmode=disable where you trust the network"
-	case isNetwork && network.Op == "remote error": // an alert, as crypto/tls marks it
-		return fmt.Sprintf("the server ends the TLS connection (%v); it may not accept the client certificate: see sslcert, sslkey, and ssl_ca_file of the server", network.Err)
-	case errors.As(err, &name):
-		cause = name
-	case isNetwork:
-		cause = network
-	}
-	return strings.Join(strings.Fields(cause.Error()), " ")
-}
-
-func certificateCure(kind peercert.Kind) string {
-	switch kind {
-	case peercert.Untrusted:
-		return "name a file with the certificate of its authority: sslrootcert in postgres.url"
-	case peercert.Expired:
-		return "renew it on the server"
-	case peercert.NotYetValid:
-		return "correct the clock, or renew it on the server"
-	case peercert.WrongName:
-		return "connect by a name that it has, or have another one made (sslmode=verify-ca does not look at the name)"
-	}
-	return "have another one made for the server"
 }
