@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/IBM/sarama"
+
+	"github.com/cdcpub/cdcpub/internal/pause"
 )
 
 // optionalCounts is the first version of CreateTopics where the broker fills
@@ -31,7 +33,7 @@ func (w *works) create(ctx context.Context) error {
 		if len(w.open()) == 0 || attempt == createAttempts {
 			return err
 		}
-		if err := rest(trying, createPause); err != nil {
+		if err := pause.For(trying, createPause); err != nil {
 			return err
 		}
 	}

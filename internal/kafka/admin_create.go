@@ -125,18 +125,6 @@ func checkNewTopics(topics []NewTopic) error {
 	return errors.Join(problems...)
 }
 
-// rest waits, unless ctx ends first.
-func rest(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // work is one topic on its way. Owned by the caller of CreateTopics.
 type work struct {
 	topic NewTopic

@@ -18,7 +18,6 @@ import (
 
 // explain is one sentence that says why the server at address is of no use.
 func explain(address string, err error) string {
-	host, _, _ := net.SplitHostPort(address)
 	var (
 		failed   *connectError
 		code     sarama.KError
@@ -33,9 +32,9 @@ func explain(address string, err error) string {
 	case errors.As(err, &failed):
 		return failed.text
 	case errors.As(err, &name) && name.IsNotFound:
-		return fmt.Sprintf("the name %s does not resolve here", host)
+		return fmt.Sprintf("the name %s does not resolve here", name.Name)
 	case errors.As(err, &name):
-		return fmt.Sprintf("the name %s could not be looked up: %s", host, name.Err)
+		return fmt.Sprintf("the name %s could not be looked up: %s", name.Name, name.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("%s refuses the connection: nothing listens on that port", address)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -111,9 +110,9 @@ func foreignHead(head []byte) *foreignError {
 	case len(head) >= 3 && (head[0] == 0x15 || head[0] == 0x16) && head[1] == 3 && head[2] <= 4:
 		return &foreignError{"speaks TLS, and kafka.tls is not configured"}
 	case bytes.HasPrefix(head, []byte("HTTP")):
-		return &foreignError{"is an HTTP server, no Kafka broker: check the port"}
+		return &foreignError{"is an HTTP server, no Kafka broker: correct host and port in kafka.brokers"}
 	case len(head) == headBytes && (binary.BigEndian.Uint32(head) > most || binary.BigEndian.Uint32(head) < headBytes):
-		return &foreignError{"does not speak the Kafka protocol: check the port"}
+		return &foreignError{"does not speak the Kafka protocol: correct host and port in kafka.brokers"}
 	default:
 		return nil
 	}

@@ -65,14 +65,49 @@ func create(t *testing.T, client *kafka.Client, topics ...kafka.NewTopic) []kafk
 // record was acknowledged.
 func publish(t *testing.T, client *kafka.Client, topic string) string {
 	t.Helper()
-	p := client.NewProducer(func() bool { return true }, zap.NewNop())
-	defer func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		p.Close(ended)
-		for range p.Results() {
+	return publishAs(t, client, topic, "")
+}
+
+func publishAs(t *testing.T, client *kafka.Client, topic, transactionalID string) string {
+	t.Helper()
+	p := client.NewProducer(transactionalID, func() bool { return true }, zap.NewNop())
+	defer endNow(p)
+	return outcome(t, p, topic)
+}
+
+func endNow(p *kafka.Producer) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.Close(ended)
+	for range p.Results() {
+	}
+}
+
+// mayFence waits for an answer: on a new cluster there is no coordinator yet.
+func mayFence(t *testing.T, client *kafka.Client, id string, want kafka.Permission) {
+	t.Helper()
+	ctx := patiently(t)
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		got, err := client.MayFence(ctx, id)
+		if got != kafka.PermissionUnknown {
+			if got != want {
+				t.Errorf("may fence: %s, expected %s", got, want)
+			}
+			return
 		}
-	}()
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatal(err)
+		}
+	}
+}
+
+// outcome sends one record and returns its stall, or "".
+func outcome(t *testing.T, p *kafka.Producer, topic string) string {
+	t.Helper()
 	p.Send([]pipeline.Message{{Seq: 1, Record: router.Record{Topic: topic, Key: []byte("k"), Timestamp: time.UnixMilli(1_700_000_000_000)}}})
 	ctx := patiently(t)
 	look := time.NewTicker(20 * time.Millisecond)

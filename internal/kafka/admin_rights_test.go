@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
 
 	"github.com/cdcpub/cdcpub/internal/kafka"
 	"github.com/cdcpub/cdcpub/test/harness"
@@ -96,9 +97,10 @@ func (g *guarded) has(ctx context.Context, t *testing.T, c kmsg.CreateACLsReques
 }
 
 const (
-	onTopic   = kmsg.ACLResourceTypeTopic
-	onCluster = kmsg.ACLResourceTypeCluster
-	cluster   = "kafka-cluster"
+	onTransactionalID = kmsg.ACLResourceTypeTransactionalId
+	onTopic           = kmsg.ACLResourceTypeTopic
+	onCluster         = kmsg.ACLResourceTypeCluster
+	cluster           = "kafka-cluster"
 )
 
 // Which ACLs each command needs, and that none of them is superfluous.
@@ -141,6 +143,25 @@ func TestRights(t *testing.T) {
 		says(t, one.ConfigsUnseen, "DescribeConfigs on the topic")
 		if one.Configs != nil {
 			t.Errorf("configs %v", one.Configs)
+		}
+	})
+
+	t.Run("a fence needs WRITE on the transactional id, and asking harms nobody", func(t *testing.T) {
+		const id = "cdcpub-shop-1"
+		client := g.as(t, "runs")
+		mayFence(t, client, id, kafka.PermissionDenied)
+		if stall := publishAs(t, client, topic, id); stall != "" {
+			t.Errorf("without the right it does not publish: %s", stall)
+		}
+		g.allow(t, "runs", onTransactionalID, id, kmsg.ACLOperationWrite)
+		mayFence(t, client, id, kafka.PermissionGranted)
+		p := client.NewProducer(id, func() bool { return true }, zap.NewNop())
+		defer endNow(p)
+		for range 2 {
+			if stall := outcome(t, p, topic); stall != "" {
+				t.Errorf("a publisher that has the fence does not publish: %s", stall)
+			}
+			mayFence(t, client, id, kafka.PermissionGranted)
 		}
 	})
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/IBM/sarama"
+
+	"github.com/cdcpub/cdcpub/internal/pause"
 )
 
 // errUnsettled is the cause of a wait that took too long.
@@ -33,7 +35,7 @@ func (w *works) settle(ctx context.Context) error {
 				delete(open, name)
 			}
 		}
-		if len(open) == 0 || rest(waiting, settlePause) == nil {
+		if len(open) == 0 || pause.For(waiting, settlePause) == nil {
 			continue
 		}
 		for name, one := range open {

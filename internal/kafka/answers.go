@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -78,7 +79,12 @@ func outcomeOf(a *produced, part *partition) outcome {
 			return outcome{rule: rule{class: classApart}}
 		}
 		err := a.err
-		if a.broken {
+		var named *connectError
+		switch {
+		case errors.As(err, &named):
+		case isTimeout(err):
+			err = fmt.Errorf("broker %s has not answered in time: it hangs, or the network swallows what is sent", a.job.link.address)
+		case a.broken:
 			err = fmt.Errorf("broker %s: %w", a.job.link.address, err)
 		}
 		return outcome{rule: classifyError(err), cause: err}
@@ -102,9 +108,9 @@ func outcomeOf(a *produced, part *partition) outcome {
 			text = *culprit.BatchIndexErrorMessage
 		}
 	}
-	o.cause = fmt.Errorf("%s (%d): %w", r.name, int16(r.code), block.Err)
+	o.cause = &toldError{r.String(), block.Err}
 	if text != "" {
-		o.cause = fmt.Errorf("%s (%d): %s: %w", r.name, int16(r.code), text, block.Err)
+		o.cause = &toldError{fmt.Sprintf("%s (the broker says: %s)", r, text), block.Err}
 	}
 	return o
 }
@@ -136,8 +142,9 @@ func (p *Producer) apply(part *partition, e effect, now time.Time) {
 		p.lookupSoon(t)
 	}
 	if e.truncated {
-		p.log.Error("the log of a partition ends before records that it had acknowledged",
-			zap.String("event", "kafka_log_truncated"), zap.String("topic", t.name), zap.Int32("partition", part.id))
+		p.log.Error("Kafka has lost records that it had acknowledged: the offsets named here hold other records now; compare the topic with the outbox table and publish what is missing by other means; a replica that lacked them has become the leader, see unclean.leader.election.enable and min.insync.replicas",
+			zap.String("event", "kafka_log_truncated"), zap.String("topic", t.name), zap.Int32("partition", part.id),
+			zap.Int64("first_offset", e.lostFrom), zap.Int64("last_offset", e.lostTo))
 		t.checkAt = now
 	}
 	if e.rejection != nil {
@@ -146,6 +153,10 @@ func (p *Producer) apply(part *partition, e effect, now time.Time) {
 		} else {
 			p.outcomes = append(p.outcomes, pipeline.Result{Rejected: e.rejection})
 		}
+	}
+	if e.fenced && p.fence.id != "" {
+		p.fenced()
+		return
 	}
 	if e.fenced {
 		p.fail(&StopError{

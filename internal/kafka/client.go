@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/IBM/sarama"
 	"go.uber.org/zap"
@@ -23,6 +24,8 @@ type Client struct {
 	closed     bool
 	identities map[topicPartition]identity
 	topics     map[string]topicFacts
+	// fences are the times at which sessions were fenced, the newest few.
+	fences []time.Time
 
 	tally tally
 }
@@ -61,10 +64,14 @@ func NewClient(config Config) (*Client, error) {
 //
 // lease is asked before every write to a broker; while it is false, none is
 // made. It must be safe for concurrent use and must not block.
-func (c *Client) NewProducer(lease func() bool, log *zap.Logger) *Producer {
+//
+// transactionalID is shared by all publishers of the same slot and by nobody
+// else: whoever starts a session with it shuts the others out. Empty: only the
+// sessions of this Client are shut out.
+func (c *Client) NewProducer(transactionalID string, lease func() bool, log *zap.Logger) *Producer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := newProducer(c, c.session.Add(1), lease, log)
+	p := newProducer(c, c.session.Add(1), transactionalID, lease, log)
 	c.producers[p] = struct{}{}
 	if c.closed {
 		p.abort()
@@ -123,6 +130,30 @@ func (c *Client) setIdentity(session uint64, tp topicPartition, id identity) {
 	defer c.mu.Unlock()
 	if !c.superseded(session) {
 		c.identities[tp] = id
+	}
+}
+
+// fenced notes that a session was shut out and says what that means. Once is a
+// takeover. Again and again is two publishers that both have their slot, which
+// can only be slots of two servers.
+func (c *Client) fenced(transactionalID string, now time.Time) error {
+	const often, within = 3, 5 * time.Minute
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fences = append(c.fences, now)
+	if len(c.fences) > often {
+		c.fences = c.fences[1:]
+	}
+	if len(c.fences) < often || now.Sub(c.fences[0]) > within {
+		return &FencedError{TransactionalID: transactionalID}
+	}
+	c.fences = nil
+	return &StopError{
+		Partition: -1,
+		What:      fmt.Sprintf("another publisher took over transactional id %q %d times within %v, while PostgreSQL gave the slot to this one", transactionalID, often, within),
+		Means:     "two publishers write to the same topics from two slots of the same name: of a server and of its copy, for instance a restored backup",
+		Next:      "stop the one that should not publish, or give it another slot",
+		Cause:     &FencedError{TransactionalID: transactionalID},
 	}
 }
 

@@ -88,12 +88,23 @@ type session struct {
 
 func startSession(t testing.TB, client *Client, lease func() bool) *session {
 	t.Helper()
+	return startFenced(t, client, "", lease)
+}
+
+// startFenced is startSession of a publisher with a transactional id.
+func startFenced(t testing.TB, client *Client, transactionalID string, lease func() bool) *session {
+	t.Helper()
 	log := zap.NewNop()
 	if testing.Verbose() {
 		log = zaptest.NewLogger(t, zaptest.WrapOptions(zap.WithFatalHook(nil)))
 	}
+	return startLogged(t, client, transactionalID, lease, log)
+}
+
+func startLogged(t testing.TB, client *Client, transactionalID string, lease func() bool, log *zap.Logger) *session {
+	t.Helper()
 	s := &session{t: t, changed: make(chan struct{}, 1), closed: make(chan struct{})}
-	s.Producer = client.NewProducer(lease, log)
+	s.Producer = client.NewProducer(transactionalID, lease, log)
 	go s.read()
 	t.Cleanup(func() { s.stop(patience) })
 	return s
@@ -184,7 +195,7 @@ func (s *session) stalls(what string, ok func(pipeline.PartitionStatus) bool) {
 		if slices.ContainsFunc(s.Status().Partitions, ok) {
 			return
 		}
-		pause(ctx)
+		rest(ctx)
 	}
 	s.t.Fatalf("no partition came to be %s: %+v", what, s.Status())
 }
@@ -197,12 +208,12 @@ func (s *session) connected(want bool) {
 		if ctx.Err() != nil {
 			s.t.Fatalf("Connected did not become %t", want)
 		}
-		pause(ctx)
+		rest(ctx)
 	}
 }
 
-// pause waits one millisecond between two looks at a state that has no signal.
-func pause(ctx context.Context) {
+// rest waits one millisecond between two looks at a state that has no signal.
+func rest(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Millisecond):

@@ -41,8 +41,8 @@ type Config struct {
 	// replicas. We wait half as long again for its answer, so that its own
 	// verdict comes first. Default 8 s.
 	RequestTimeout time.Duration
-	// DialTimeout bounds the TCP connect, and then the TLS handshake. Default
-	// 5 s.
+	// DialTimeout bounds the TCP connect, and then the TLS handshake. The first
+	// requests, for versions and SASL, have twice as long. Default 5 s.
 	DialTimeout time.Duration
 
 	// BackoffMin and BackoffMax bound the pause before a retry, which doubles

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,9 +39,31 @@ func unreachable(address string, cause error) error {
 	return &connectError{text: explain(address, cause), class: classRetry, cause: cause}
 }
 
+// mute: the connection is open, and nothing comes back on it.
+func mute(address string, limit time.Duration) error {
+	return &connectError{
+		text:  fmt.Sprintf("%s takes the connection but does not answer in time (%v): it hangs, or the network swallows what is sent", address, limit),
+		class: classRetry, cause: fmt.Errorf("%w: %w", errNotSent, os.ErrDeadlineExceeded),
+	}
+}
+
 // needsOperator is a sentence about what only a human can cure.
 func needsOperator(address string, cause error, format string, args ...any) error {
 	return &connectError{text: address + " " + fmt.Sprintf(format, args...), class: classOperator, cause: cause}
+}
+
+// needsHuman tells if a failure to connect, of any broker, is one that only a
+// human can cure.
+func needsHuman(err error) bool {
+	switch e := err.(type) {
+	case *connectError:
+		return e.class == classOperator
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), needsHuman)
+	case interface{ Unwrap() error }:
+		return needsHuman(e.Unwrap())
+	}
+	return false
 }
 
 // unencrypted: the TLS handshake has failed.
@@ -98,7 +121,7 @@ func (d *dialer) unauthenticated(address string, cause error) error {
 	case isClosed(cause) && sasl == nil && d.config.TLS == nil:
 		return needsOperator(address, cause, "closes the connection at the first request: the port may want TLS (kafka.tls), or it is no Kafka broker")
 	case isClosed(cause) && sasl != nil:
-		return needsOperator(address, cause, "closes the connection while it is told who we are (SASL %s): the broker may refuse that, or be older than Kafka 1.0; see its log", *sasl)
+		return needsOperator(address, cause, "closes the connection while it is told who we are (SASL %s): it may not accept the user or its password (kafka.sasl), or have no SASL on this port, or be older than Kafka 1.0; see its log", *sasl)
 	case isClosed(cause), isTimeout(cause):
 		return &connectError{text: explain(address, cause), class: classRetry, cause: cause}
 	case sasl != nil:
@@ -151,7 +174,7 @@ func (d *dialer) silentRefusal(address string, cause error) error {
 	case isClosed(cause) && d.config.SASL == nil:
 		return needsOperator(address, cause, "closes the connection at the first request: the port may want SASL, and kafka.sasl is not configured")
 	}
-	return fmt.Errorf("%s: %w", address, cause)
+	return &toldError{explain(address, cause), cause}
 }
 
 // isGateClosed: we ourselves kept the bytes back.

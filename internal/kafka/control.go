@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -21,6 +24,8 @@ type controlJob struct {
 	probe bool
 	// identify obtains a producer id for the partition.
 	identify *partition
+	// claim obtains the session's producer id from the coordinator.
+	claim *claim
 	// limit looks up max.message.bytes of the rejected record's topic.
 	limit *pipeline.Rejection
 }
@@ -41,8 +46,13 @@ type control struct {
 	jobs   *mailbox[controlJob]
 
 	// Owned by run.
+	ctx    context.Context
 	broker *sarama.Broker
 	cut    context.CancelFunc
+	// silent has the addresses that timed out when they were tried last, and
+	// slow counts the answers in a row that did not come in time.
+	silent map[string]bool
+	slow   int
 	// answered: a request on this connection has had its answer.
 	answered bool
 	// known are the addresses in the newest metadata.
@@ -50,19 +60,23 @@ type control struct {
 }
 
 func startControl(ctx context.Context, d *dialer, deliver func(controlled)) *control {
-	c := &control{dialer: d, jobs: newMailbox[controlJob]()}
+	c := &control{dialer: d, jobs: newMailbox[controlJob](), silent: make(map[string]bool)}
 	go c.run(ctx, deliver)
 	return c
 }
 
 func (c *control) run(ctx context.Context, deliver func(controlled)) {
 	defer c.disconnect()
+	c.ctx = ctx
 	for {
 		for _, job := range c.jobs.take(nil) {
 			if ctx.Err() != nil {
 				return
 			}
 			deliver(c.do(ctx, job))
+			if job.claim != nil {
+				c.disconnect() // the next one is hours away
+			}
 		}
 		select {
 		case <-c.jobs.wake:
@@ -78,29 +92,36 @@ func (c *control) do(ctx context.Context, job controlJob) controlled {
 	result := controlled{job: job}
 	var failures []error
 	attempt := func() bool {
-		err := c.ask(job, &result)
+		err := c.inTime(job, &result)
 		var code sarama.KError
 		if err == nil || errors.As(err, &code) {
 			c.answered = true
-			result.err = err
+			if err != nil {
+				result.err = err
+			}
 			return true
 		}
 		if address := c.broker.Addr(); c.answered {
-			failures = append(failures, fmt.Errorf("%s: %w", address, err))
+			failures = append(failures, &toldError{explain(address, err), err})
 		} else {
 			failures = append(failures, c.dialer.silentRefusal(address, err))
 		}
+		c.silent[c.broker.Addr()] = isTimeout(err)
 		c.disconnect()
 		return false
 	}
 	if c.broker != nil && attempt() {
 		return result
 	}
+	if ctx.Err() == nil {
+		failures = nil // the same broker is tried anew, and says better what is wrong
+	}
 	for _, address := range c.candidates() {
 		if ctx.Err() != nil {
 			break
 		}
 		if err := c.connect(ctx, address); err != nil {
+			c.silent[address] = isTimeout(err)
 			failures = append(failures, err)
 			continue
 		}
@@ -108,12 +129,12 @@ func (c *control) do(ctx context.Context, job controlJob) controlled {
 			return result
 		}
 	}
-	result.err = fmt.Errorf("no broker can be reached: %w", errors.Join(failures...))
+	result.err = &noBrokerError{failures}
 	return result
 }
 
-// candidates are all addresses we know, in random order so that a hung broker
-// is not always the first.
+// candidates are all addresses we know, in random order, but those last that
+// did not answer when they were asked last: each may cost a timeout.
 func (c *control) candidates() []string {
 	seen := make(map[string]bool)
 	var addresses []string
@@ -126,6 +147,15 @@ func (c *control) candidates() []string {
 		}
 	}
 	rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
+	slices.SortStableFunc(addresses, func(a, b string) int {
+		switch {
+		case c.silent[a] == c.silent[b]:
+			return 0
+		case c.silent[b]:
+			return -1
+		}
+		return 1
+	})
 	return addresses
 }
 
@@ -149,6 +179,26 @@ func (c *control) disconnect() {
 	c.broker, c.cut = nil, nil
 }
 
+// inTime is ask, but for what a broker answers from its memory it does not wait
+// as long as for an append: a broker that hangs must not hold up what another
+// one can tell. The limit grows while no broker keeps it.
+func (c *control) inTime(job controlJob, result *controlled) error {
+	if job.lookup == nil && !job.probe {
+		return c.ask(job, result)
+	}
+	limit := min(c.dialer.config.DialTimeout<<min(c.slow, 10), c.dialer.base.Net.ReadTimeout)
+	timer := time.AfterFunc(limit, c.cut)
+	err := c.ask(job, result)
+	switch {
+	case !timer.Stop() && err != nil:
+		c.slow++
+		return fmt.Errorf("has not answered within %v: %w", limit, os.ErrDeadlineExceeded)
+	case err == nil:
+		c.slow = 0
+	}
+	return err
+}
+
 // ask makes one request. An error that is not a KError is the connection's.
 func (c *control) ask(job controlJob, result *controlled) error {
 	switch {
@@ -156,6 +206,8 @@ func (c *control) ask(job controlJob, result *controlled) error {
 		return c.lookup(job.lookup, result)
 	case job.identify != nil:
 		return c.identify(result)
+	case job.claim != nil:
+		return c.takeIdentity(job.claim, result)
 	case job.limit != nil:
 		return c.describe(job.limit.Message.Record.Topic, result)
 	default:

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"time"
 
 	"github.com/IBM/sarama"
 )
@@ -94,6 +95,10 @@ func (d *dialer) encrypt(ctx context.Context, address string, conn net.Conn) (ne
 	return secured, nil
 }
 
+// introductions is how many times DialTimeout the first requests on a
+// connection may take: those for versions and for SASL.
+const introductions = 2
+
 // introduce makes conn a broker that has said what it speaks and knows who we
 // are.
 func (d *dialer) introduce(ctx context.Context, address string, conn net.Conn) (*sarama.Broker, error) {
@@ -105,17 +110,26 @@ func (d *dialer) introduce(ctx context.Context, address string, conn net.Conn) (
 	}
 	config.Net.Proxy.Enable = true
 	config.Net.Proxy.Dialer = readyConn{conn}
+	// Alone, sarama would ask a broker that hangs twice, and take its silence
+	// for an old version.
+	limit := introductions * d.config.DialTimeout
+	timer := time.AfterFunc(limit, func() { _ = conn.Close() })
 	broker := sarama.NewBroker(address)
 	if err := broker.Open(&config); err != nil {
+		timer.Stop()
 		return nil, unreachable(address, err)
 	}
-	if ok, err := broker.Connected(); !ok {
-		if err == nil {
-			err = io.EOF
-		}
-		return nil, d.unauthenticated(address, err)
+	ok, err := broker.Connected()
+	switch {
+	case !timer.Stop():
+		_ = broker.Close()
+		return nil, mute(address, limit)
+	case ok:
+		return broker, nil
+	case err == nil:
+		err = io.EOF
 	}
-	return broker, nil
+	return nil, d.unauthenticated(address, err)
 }
 
 // readyConn hands sarama a connection that is open already: sarama would hold

@@ -146,14 +146,17 @@ func (p *Producer) try(part *partition, now time.Time) {
 	if !p.room(l) {
 		return
 	}
-	if !part.identified && !p.identify(part) {
+	if p.fence.outdated(part) {
+		part.identified = false
+	}
+	if !part.identified && !p.identify(part, now) {
 		return
 	}
 	if part.batch == nil && !p.assemble(part, now) {
 		return
 	}
 	if p.place(part, l, now) {
-		part.phase = phaseInFlight
+		part.phase, part.sent, part.sentTo = phaseInFlight, now, l.address
 	}
 }
 
@@ -190,7 +193,10 @@ func (p *Producer) linkTo(broker int32) *link {
 }
 
 // identify gives the partition an identity, or asks the cluster for one.
-func (p *Producer) identify(part *partition) bool {
+func (p *Producer) identify(part *partition, now time.Time) bool {
+	if p.fence.id != "" {
+		return p.identifyFenced(part, now)
+	}
 	tp := topicPartition{part.topic.name, part.id}
 	if part.renewal == renewEpoch {
 		if id, ok := p.client.nextEpoch(tp); ok {
@@ -215,7 +221,7 @@ func (p *Producer) assemble(part *partition, now time.Time) bool {
 		return false
 	case !ok:
 		p.recycle(b)
-		return p.identify(part) && p.assemble(part, now)
+		return p.identify(part, now) && p.assemble(part, now)
 	}
 	return true
 }

@@ -54,13 +54,21 @@
 //
 // # Identity
 //
-// Every partition has a producer id of its own. A new session, and a session
-// whose sequence numbers the broker does not accept, takes the same id with the
-// next epoch and starts at sequence number 0. From the first batch of the new
-// epoch on, the broker refuses what is late from the old one. This holds within
-// one process: another process does not know the id. When records whose fate is
-// unknown are sent under a new epoch they may come twice, in order:
-// 7 8 7 8.
+// With a transactional id (fence.go) a session takes its producer id from the
+// transaction coordinator, which gives the same id and the next epoch to
+// whoever asks under that transactional id. From the first batch of the new
+// epoch on a partition, its leader refuses what is late from older ones, of
+// this process or another. Nothing is transactional but the name: no
+// transaction is ever begun. A partition whose sequence numbers the broker does
+// not accept gets another epoch from the coordinator, which refuses that if
+// somebody else has taken one meanwhile: then this session is over.
+//
+// Without one, every partition has a producer id of its own, and a new session
+// of the process takes the same id with the next epoch. Another process does
+// not know the id, and shuts out nothing.
+//
+// When records whose fate is unknown are sent under a new epoch they may come
+// twice, in order: 7 8 7 8.
 //
 // # Counters
 //

@@ -196,7 +196,7 @@ func TestKafkaAbsentAtStartIsANamedStall(t *testing.T) {
 	s := startSession(t, newTestClient(t, fastConfig(address)), always)
 	s.Send(s.numbered("orders", 100, oneKey))
 	s.stalls("unreachable", func(p pipeline.PartitionStatus) bool {
-		return p.Partition == -1 && p.Queued == 100 && strings.Contains(p.Stall, "no broker can be reached") && !p.StallSince.IsZero()
+		return p.Partition == -1 && p.Queued == 100 && strings.Contains(p.Stall, "no broker can be used") && !p.StallSince.IsZero()
 	})
 	if s.Status().Connected {
 		t.Error("Connected is true without a cluster")

@@ -87,6 +87,8 @@ func (p *Producer) replied(r controlled, now time.Time) {
 	switch {
 	case r.job.identify != nil:
 		p.identified(r, now)
+	case r.job.claim != nil:
+		p.claimed(r, now)
 	case r.job.limit != nil:
 		// Without the right to describe the topic the limit stays 0.
 		r.job.limit.Limit = r.limit
@@ -116,7 +118,11 @@ func (p *Producer) lookedUp(r controlled, now time.Time) {
 	p.reach(r.err, now)
 	if r.err != nil {
 		p.lookupAttempts++
-		p.lookupAt = now.Add(p.policy.backoff(p.lookupAttempts, p.policy.backoffMax))
+		limit := p.policy.backoffMax
+		if needsHuman(r.err) {
+			limit = p.policy.operatorMax // a password that is tried too often locks an account
+		}
+		p.lookupAt = now.Add(p.policy.backoff(p.lookupAttempts, limit))
 		p.probeAt = now
 		for _, t := range p.topics {
 			if t.done < t.wanted && t.illegal == nil {

@@ -74,14 +74,20 @@ type partition struct {
 	// lingering: phaseWaiting only for more records.
 	lingering bool
 
-	// batch is on its way, or goes again as it is. Nil: none was made yet.
-	batch *batch
+	// batch is on its way to a broker since a time, or goes again as it is. Nil:
+	// none was made yet.
+	batch  *batch
+	sentTo string
+	sent   time.Time
 	// identity is valid when identified; next is the sequence number of the
 	// head under it.
 	identity   identity
 	identified bool
 	renewal    renewal
 	next       int32
+	// claim is the number of the fence's claim that identity is from, 0 when
+	// it is from none.
+	claim uint64
 
 	// attempts counts the failures since the last success, renewals those
 	// that cost the identity.
@@ -130,9 +136,10 @@ type effect struct {
 	// acked is how many records at the head of the queue are acknowledged.
 	// The owner takes their sequence numbers, then calls drop.
 	acked int
-	// truncated is set when the log ends before a record that was
-	// acknowledged.
-	truncated bool
+	// truncated is set when the log ended before a record that was
+	// acknowledged. Of those, lostFrom to lostTo are the offsets that are known.
+	truncated        bool
+	lostFrom, lostTo int64
 	// rejection is the record at fault. Its Limit is still to be looked up
 	// if oversize is set.
 	rejection *pipeline.Rejection
@@ -224,7 +231,9 @@ func (p *partition) succeed(offset int64) effect {
 	n := p.batch.count()
 	e := effect{acked: n}
 	if offset >= 0 {
-		e.truncated = offset <= p.lastOffset
+		if offset <= p.lastOffset {
+			e.truncated, e.lostFrom, e.lostTo = true, offset, p.lastOffset
+		}
 		p.lastOffset = offset + int64(n) - 1
 	}
 	p.next += int32(n)

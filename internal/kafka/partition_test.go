@@ -131,12 +131,13 @@ func TestEndOfTheLogBeforeAnAcknowledgedRecordIsNoticed(t *testing.T) {
 	for i, c := range []struct {
 		offset int64
 		want   bool
-	}{{100, false}, {101, false}, {-1, false}, {101, true}, {50, true}, {51, false}} {
+		last   int64
+	}{{100, false, 0}, {101, false, 0}, {-1, false, 0}, {101, true, 101}, {50, true, 101}, {51, false, 0}} {
 		p.suspects = 2
 		mustAssemble(t, p, &pol)
 		e := p.settle(outcome{offset: c.offset}, now, &pol)
-		if e.truncated != c.want {
-			t.Errorf("step %d, offset %d: truncated %t", i, c.offset, e.truncated)
+		if e.truncated != c.want || e.truncated && (e.lostFrom != c.offset || e.lostTo != c.last) {
+			t.Errorf("step %d, offset %d: truncated %t, %d to %d", i, c.offset, e.truncated, e.lostFrom, e.lostTo)
 		}
 		p.drop(e.acked)
 	}

@@ -46,7 +46,10 @@ type loop struct {
 	log     *zap.Logger
 	report  reporter
 	control *control
-	links   map[int32]*link
+	// claims is one more, for the fence: a coordinator that hangs must not hold
+	// up what other brokers can tell. Nil without a fence.
+	claims *control
+	links  map[int32]*link
 	// brokers has the address of each broker id.
 	brokers map[int32]string
 	topics  map[string]*topic
@@ -82,6 +85,8 @@ type loop struct {
 	failure error
 	// leaseLostSince is zero while the lease holds.
 	leaseLostSince time.Time
+
+	fence fence
 }
 
 const (
@@ -93,7 +98,7 @@ const (
 	spareBatches = 32
 )
 
-func newProducer(c *Client, session uint64, lease func() bool, log *zap.Logger) *Producer {
+func newProducer(c *Client, session uint64, transactionalID string, lease func() bool, log *zap.Logger) *Producer {
 	config := &c.config
 	p := &Producer{
 		client: c, config: config, session: session, lease: lease,
@@ -123,6 +128,8 @@ func newProducer(c *Client, session uint64, lease func() bool, log *zap.Logger) 
 			topics:  make(map[string]*topic),
 
 			disconnectedSince: time.Now(),
+
+			fence: fence{id: transactionalID},
 		},
 	}
 	p.ctx, p.abort = context.WithCancel(context.Background())
@@ -191,6 +198,9 @@ func (p *Producer) run() {
 	defer close(p.done)
 	defer p.client.forget(p)
 	p.control = startControl(p.ctx, p.dialer, p.replies.put)
+	if p.fence.id != "" {
+		p.claims = startControl(p.ctx, p.dialer, p.replies.put)
+	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	p.serve(timer)
@@ -226,6 +236,7 @@ func (p *Producer) serve(timer *time.Timer) {
 			return
 		}
 		if closing != nil && !p.dead {
+			p.claim(now)
 			p.dispatch(now)
 			p.lookup(now)
 		}
@@ -246,7 +257,7 @@ func (p *Producer) serve(timer *time.Timer) {
 		case results <- next:
 			p.outcomes = p.outcomes[1:]
 		case answer := <-p.asked:
-			answer <- p.snapshot()
+			answer <- p.snapshot(time.Now())
 		case <-closing:
 			closing = nil
 		case <-p.ctx.Done():

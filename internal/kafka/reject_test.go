@@ -107,7 +107,7 @@ func TestPoisonStopsItsPartitionUntilItIsCured(t *testing.T) {
 					// It is tried again in place, and is not rejected twice.
 					refused := p.refused.Load()
 					for ctx := patiently(t); p.refused.Load() < refused+2 && ctx.Err() == nil; {
-						pause(ctx)
+						rest(ctx)
 					}
 					if acked, rejected, _ := s.got(); len(acked) != int(number) || len(rejected) != i+1 {
 						t.Errorf("%d acked and %d rejected with %d in the way", len(acked), len(rejected), number)
@@ -133,7 +133,7 @@ func TestNothingPassesAPoisonedRecord(t *testing.T) {
 	s.Send(s.numbered("orders", 100, oneKey))
 	refused := p.refused.Load()
 	for ctx := patiently(t); p.refused.Load() < refused+3 && ctx.Err() == nil; {
-		pause(ctx)
+		rest(ctx)
 	}
 	s.stop(patience)
 	var missing []uint64

@@ -160,7 +160,7 @@ func TestEveryWayInAndEveryClosedDoorOfARealBroker(t *testing.T) {
 		"plain to a TLS listener": {secure, nil, nil, "TLS"},
 		"wrong client secret":     {secure, house, tokens.sasl("hush-wrong"), "gives no token (status 401, invalid_client): check kafka.sasl.oauth.client_id, client_secret and scopes"},
 		"no token endpoint": {secure, house, &SASL{Mechanism: MechanismOAuthBearer, Tokens: OAuthTokens(OAuth{
-			TokenURL: "http://127.0.0.1:1/hush-tenant", ClientID: "cdcpub", Secret: password("hush-client")})}, "the token endpoint at 127.0.0.1:1 cannot be asked: dial tcp 127.0.0.1:1: connect: connection refused"},
+			TokenURL: "http://127.0.0.1:1/hush-tenant", ClientID: "cdcpub", Secret: password("hush-client")})}, "the token endpoint cannot be asked: 127.0.0.1:1 refuses the connection"},
 		"unknown token endpoint": {secure, house, &SASL{Mechanism: MechanismOAuthBearer, Tokens: OAuthTokens(OAuth{
 			TokenURL: unknown.URL, ClientID: "cdcpub", Secret: password("hush-client")})}, "has a certificate that no trusted authority has signed"},
 		"token of nobody": {secure, house, &SASL{Mechanism: MechanismOAuthBearer, Tokens: NewTokens(func(context.Context) (Token, error) {

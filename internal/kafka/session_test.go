@@ -72,26 +72,32 @@ func TestNextSessionTakesTheNextEpochFromSequenceZero(t *testing.T) {
 // produceRaw writes one record under a given identity.
 func produceRaw(t *testing.T, c *kfake.Cluster, producer int64, epoch int16, sequence int32) int16 {
 	t.Helper()
-	client := newTestClient(t, fastConfig(c.ListenAddrs()...))
+	return int16(produceAs(t, c.ListenAddrs()[0], "orders", 0, identity{producer, epoch}, sequence))
+}
+
+// produceAs writes one record to a broker under a given identity.
+func produceAs(t *testing.T, address, topic string, partition int32, id identity, sequence int32) sarama.KError {
+	t.Helper()
+	client := newTestClient(t, realConfig([]string{address}, nil, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	broker, err := newDialer(&client.config).connect(ctx, c.ListenAddrs()[0], nil)
+	broker, err := newDialer(&client.config).connect(ctx, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = broker.Close() }()
 	var q queue
-	q.push(entry{message: message("orders", "key", 999)})
+	q.push(entry{message: message(topic, "key", 999)})
 	var b batch
 	b.fill(&q, 1, sarama.CompressionNone)
-	b.stamp(identity{producer, epoch}, sequence)
+	b.stamp(id, sequence)
 	request := &sarama.ProduceRequest{Version: produceVersion, RequiredAcks: sarama.WaitForAll, Timeout: 1000}
-	request.AddBatch("orders", 0, &b.wire)
+	request.AddBatch(topic, partition, &b.wire)
 	response, err := broker.Produce(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return int16(response.GetBlock("orders", 0).Err)
+	return response.GetBlock(topic, partition).Err
 }
 
 func TestExhaustedEpochsTakeAnotherProducerID(t *testing.T) {

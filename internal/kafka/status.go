@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/cdcpub/cdcpub/internal/pipeline"
@@ -9,8 +10,11 @@ import (
 // leaseStall is the named stall of a producer whose lease has ended.
 const leaseStall = "lease: not heard from PostgreSQL for too long, so nothing may be sent"
 
+// unanswered is the stall of a batch that is still on its way, but for long.
+const unanswered = "broker %s has not answered yet: it hangs, it waits for other replicas, or the network swallows what is sent"
+
 // snapshot is the answer to Status.
-func (p *Producer) snapshot() pipeline.ProducerStatus {
+func (p *Producer) snapshot(now time.Time) pipeline.ProducerStatus {
 	s := pipeline.ProducerStatus{Connected: p.connected, DisconnectedSince: p.disconnectedSince}
 	for _, t := range p.topics {
 		if t.pending.len() > 0 {
@@ -21,6 +25,12 @@ func (p *Producer) snapshot() pipeline.ProducerStatus {
 				continue
 			}
 			stall, since := part.stall, part.stallSince
+			if stall != "" && !part.rejected {
+				stall += t.absent[part.id]
+			}
+			if stall == "" && part.phase == phaseInFlight && now.Sub(part.sent) > p.config.RequestTimeout/2 {
+				stall, since = fmt.Sprintf(unanswered, part.sentTo), part.sent
+			}
 			if part.phase == phaseTopic && t.stall != "" {
 				stall = t.stall
 				if since.IsZero() {

@@ -91,7 +91,7 @@ func (o OAuth) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("the token endpoint at %s has not answered: %w", o.host(), context.Cause(ctx))
 	case errors.As(err, &request):
-		return fmt.Errorf("the token endpoint at %s cannot be asked: %w", o.host(), request.Err)
+		return &toldError{fmt.Sprintf("the token endpoint cannot be asked: %s; check kafka.sasl.oauth.token_url", explain(o.host(), request.Err)), request.Err}
 	}
 	return fmt.Errorf("the token endpoint at %s answers with something that is no token: check kafka.sasl.oauth.token_url", o.host())
 }

@@ -16,6 +16,9 @@ type topic struct {
 	// partitions has one entry per partition; nil while the count is unknown.
 	partitions []*partition
 	leaders    []int32
+	// absent says of each partition which replicas were missing at the newest
+	// lookup; "" when all were in sync.
+	absent []string
 
 	// started counts the lookups of this topic, done is the number of the
 	// newest one that succeeded, and wanted the one that somebody waits for.
@@ -66,6 +69,7 @@ func (t *topic) update(m *sarama.TopicMetadata, now time.Time, interval time.Dur
 	if t.partitions == nil {
 		t.partitions = make([]*partition, len(m.Partitions))
 		t.leaders = make([]int32, len(m.Partitions))
+		t.absent = make([]string, len(m.Partitions))
 		for i := range t.partitions {
 			t.partitions[i] = newPartition(t, int32(i))
 		}
@@ -76,6 +80,7 @@ func (t *topic) update(m *sarama.TopicMetadata, now time.Time, interval time.Dur
 	for _, p := range m.Partitions {
 		if p.ID >= 0 && int(p.ID) < len(t.leaders) {
 			t.leaders[p.ID] = p.Leader
+			t.absent[p.ID] = missingReplicas(p)
 		}
 	}
 	t.done = t.started

@@ -126,7 +126,7 @@ func TestNoRetryBeforeTheTopicIsReadAgain(t *testing.T) {
 	}
 	// Each of them backs off longer than the batch does.
 	for ctx := patiently(t); refused.Load() < 10 && ctx.Err() == nil; {
-		pause(ctx)
+		rest(ctx)
 	}
 	if end := c.PartitionInfo("orders", 0).HighWatermark; end != 0 {
 		t.Errorf("%d records went into the new topic", end)

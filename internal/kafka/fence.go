@@ -1,0 +1,204 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// fenceGrace is how long a session waits for the transaction coordinator while
+// brokers answer. Then it publishes without a fence: what the fence adds is
+// not worth a standstill.
+const fenceGrace = 10 * time.Second
+
+// fenceRenewal is how often a session takes the next epoch without need. The
+// coordinator forgets an id that was not used for transactional.id.expiration.ms
+// (7 days), and would give the successor another producer id, which shuts
+// nobody out.
+const fenceRenewal = 6 * time.Hour
+
+// fence shuts out what earlier publishers of the same slot still have on their
+// way, in other processes too. A session takes its producer id from the
+// transaction coordinator, by a transactional.id that all publishers of the
+// slot share. The coordinator gives the same producer id and the next epoch
+// (KIP-98), and from the first batch of the newer epoch on a partition's
+// leader refuses the older ones. No transaction is ever begun, so nothing of
+// their cost is paid: the fence is one request per session.
+//
+// Owned by the producer's goroutine.
+type fence struct {
+	// id is the transactional.id; "" when there is no fence.
+	id string
+	// held is what the coordinator gave last; number counts that, 0 before.
+	held   identity
+	number uint64
+	// asking: a claim is on its way. The next one may start at retryAt, and
+	// starts at renewAt in any case.
+	asking           bool
+	attempts         int
+	retryAt, renewAt time.Time
+	// refusedSince is when brokers first answered that they cannot say yet.
+	refusedSince time.Time
+	// waiting are partitions in phaseIdentity that need more than held.
+	waiting []*partition
+}
+
+// claim asks the coordinator for an identity: another than previous, which is
+// what this session has, or whatever comes next when it has none.
+type claim struct {
+	id       string
+	previous identity
+	gate     func() error
+}
+
+var noIdentity = identity{producer: -1, epoch: -1}
+
+// FencedError ends a Producer: another publisher has taken the producer id,
+// and with it the right to publish. It arrives as pipeline.Result.Err. A new
+// session takes it back, and gets one only if PostgreSQL gives it the slot.
+type FencedError struct{ TransactionalID string }
+
+// Stopped is false: a new session is the cure, or the standby's place.
+func (e *FencedError) Stopped() bool { return false }
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("kafka: another publisher has taken over the producer id of transactional id %q; nothing more is sent by this session; PostgreSQL says who holds the slot", e.TransactionalID)
+}
+
+// claim asks the coordinator, if there is reason to and it is time.
+func (p *Producer) claim(now time.Time) {
+	f := &p.fence
+	if f.id == "" || f.asking {
+		return
+	}
+	due := f.retryAt
+	if f.number > 0 && len(f.waiting) == 0 {
+		due = later(due, f.renewAt)
+	}
+	if due.After(now) {
+		p.wake(due)
+		return
+	}
+	if p.gate() != nil {
+		p.wake(now.Add(leaseInterval))
+		return
+	}
+	f.asking = true
+	previous := noIdentity
+	if f.number > 0 {
+		previous = f.held
+	}
+	p.claims.jobs.put(controlJob{claim: &claim{f.id, previous, p.gate}})
+}
+
+// claimed takes the coordinator's answer.
+func (p *Producer) claimed(r controlled, now time.Time) {
+	f := &p.fence
+	f.asking = false
+	if r.err == nil {
+		f.held, f.attempts, f.refusedSince = r.identity, 0, time.Time{}
+		f.number++
+		f.renewAt = now.Add(fenceRenewal)
+		p.resume(now)
+		return
+	}
+	switch answer := answerTo(r.err); answer {
+	case claimFenced:
+		p.fenced()
+	case claimRefused:
+		p.unfenced(r.err, now)
+	default:
+		p.claimLater(r.err, answer == claimPostponed, now)
+	}
+}
+
+// claimLater tries again. Without a coordinator that lasts a while only;
+// without any broker nothing could be sent anyway.
+func (p *Producer) claimLater(err error, reached bool, now time.Time) {
+	f := &p.fence
+	f.attempts++
+	f.retryAt = now.Add(p.policy.backoff(f.attempts, p.policy.backoffMax))
+	for _, part := range f.waiting {
+		part.stalled("producer id: "+classifyError(err).String(), now)
+	}
+	switch {
+	case !reached:
+	case f.refusedSince.IsZero():
+		f.refusedSince = now
+	case now.Sub(f.refusedSince) >= fenceGrace:
+		p.unfenced(err, now)
+	}
+}
+
+// claimAnswer is what an error says of a claim.
+type claimAnswer uint8
+
+const (
+	claimUnheard   claimAnswer = iota // no broker answered
+	claimPostponed                    // not now
+	claimRefused                      // not without a change by a human
+	claimFenced                       // another publisher has the id
+)
+
+func answerTo(err error) claimAnswer {
+	var code sarama.KError
+	switch {
+	case errors.Is(err, errNoCoordinator):
+		return claimPostponed
+	case !errors.As(err, &code):
+		return claimUnheard
+	}
+	switch r := classify(code); {
+	case code == sarama.ErrProducerFenced || code == sarama.ErrInvalidProducerEpoch || code == sarama.ErrInvalidProducerIDMapping:
+		return claimFenced
+	case code == sarama.ErrTransactionalIDAuthorizationFailed || r.class == classOperator:
+		return claimRefused
+	default:
+		return claimPostponed
+	}
+}
+
+// fenced ends this producer.
+func (p *Producer) fenced() {
+	p.fail(p.client.fenced(p.fence.id, time.Now()))
+}
+
+// unfenced goes on without a fence for the rest of the session.
+func (p *Producer) unfenced(reason error, now time.Time) {
+	p.report.unfenced(p.fence.id, classifyError(reason).String())
+	p.fence.id = ""
+	p.resume(now)
+}
+
+// resume lets the partitions go on that waited for an identity.
+func (p *Producer) resume(now time.Time) {
+	for _, part := range p.fence.waiting {
+		p.makeReady(part)
+	}
+	clear(p.fence.waiting)
+	p.fence.waiting = p.fence.waiting[:0]
+	p.wake(now)
+}
+
+// identifyFenced gives the partition the newest identity of the session, or
+// has another one claimed when the partition has used that already.
+func (p *Producer) identifyFenced(part *partition, now time.Time) bool {
+	f := &p.fence
+	if part.claim < f.number {
+		part.identify(f.held)
+		part.claim = f.number
+		return true
+	}
+	part.phase = phaseIdentity
+	f.waiting = append(f.waiting, part)
+	p.claim(now)
+	return false
+}
+
+// outdated says that the partition should take the newest identity of the
+// session, for which it must not have a batch whose fate is open.
+func (f *fence) outdated(part *partition) bool {
+	return f.id != "" && part.claim < f.number && part.batch == nil && part.unsure == 0
+}
