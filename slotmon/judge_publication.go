@@ -2,6 +2,7 @@ package slotmon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cdcpub/cdcpub/internal/human"
@@ -21,7 +22,7 @@ func (j *judge) publicationMissing() *Finding {
 		return nil
 	}
 	return atOnce(PublicationMissing, fmt.Sprintf("is read through publication %s, which does not exist", p.Name),
-		"it was dropped, renamed or never created; PostgreSQL 18 skips every row without it, older ones send an error",
+		"it was dropped, renamed or never created; PostgreSQL 18 skips every row without it, older ones send an error"+j.affected(),
 		"create it as `cdcpub init` shows; rows committed while it was absent must be published again from their table")
 }
 
@@ -36,7 +37,7 @@ func (j *judge) publicationTables() *Finding {
 	quoted := identifier(p.Name)
 	if len(p.Missing) > 0 {
 		wrong = append(wrong, "does not contain "+strings.Join(p.Missing, ", "))
-		cures = append(cures, fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", quoted, strings.Join(p.Missing, ", ")))
+		cures = append(cures, fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", quoted, strings.Join(j.toAdd(p), ", ")))
 	}
 	if len(p.Filtered) > 0 {
 		wrong = append(wrong, "has a row filter or a column list on "+strings.Join(p.Filtered, ", "))
@@ -54,8 +55,38 @@ func (j *judge) publicationTables() *Finding {
 		return nil
 	}
 	return atOnce(PublicationTables, fmt.Sprintf("is read through publication %s, which %s", p.Name, strings.Join(wrong, ", and ")),
-		"rows that are committed meanwhile never appear in the stream",
+		"rows that are committed meanwhile never appear in the stream"+j.affected(),
 		strings.Join(cures, "; ")+"; then publish the rows of this time again from their table")
+}
+
+// toAdd is what the publication has to list. A partitioned table itself brings
+// its partitions along, those that are attached later too.
+func (j *judge) toAdd(p *Publication) []string {
+	isTable := func(name string) bool {
+		return slices.ContainsFunc(j.subject.Expected.Tables, func(t Table) bool { return t.String() == name })
+	}
+	add := slices.DeleteFunc(slices.Clone(p.Missing), func(name string) bool { return !isTable(name) })
+	if len(add) < len(p.Missing) {
+		for _, table := range p.ByPartition {
+			if !slices.Contains(add, table) {
+				add = append(add, table)
+			}
+		}
+	}
+	if len(add) == 0 {
+		return p.Missing
+	}
+	return add
+}
+
+// affected says from where on rows may be missing in the stream, if that is
+// known.
+func (j *judge) affected() string {
+	whole := j.subject.Trend.PublicationWhole
+	if whole == nil {
+		return ""
+	}
+	return fmt.Sprintf("; nothing written before LSN %s (%s) is affected", *whole, human.Moment(j.subject.Trend.WholeSeen))
 }
 
 // publicationChanged also catches what was repaired between two samples.
@@ -65,7 +96,7 @@ func (j *judge) publicationChanged() *Finding {
 		return nil
 	}
 	return atOnce(PublicationChanged, fmt.Sprintf("is read through publication %s, which was altered since the monitor began", p.Name),
-		"if a table or INSERT was missing from it for a while, rows committed meanwhile were skipped in silence",
+		"if a table or INSERT was missing from it for a while, rows committed meanwhile were skipped in silence"+j.affected(),
 		"ask who altered it; compare the rows of that time with the topic; restart the monitor to accept it as it is now")
 }
 

@@ -186,6 +186,13 @@ func TestWhatIsCriticalAtOnce(t *testing.T) {
 		{"no publication, watched", watched(publication(func(p *Publication) { p.Exists = false })), PublicationMissing, OK, nil, false},
 		{"no publication and no slot", func(s *Subject) { missing(s); s.Sample.Publication.Exists = false }, PublicationMissing, Critical, nil, true},
 		{"table", publication(func(p *Publication) { p.Missing = []string{"public.outbox"} }), PublicationTables, Critical, []string{`ALTER PUBLICATION "cdcpub" ADD TABLE public.outbox`}, true},
+		{"partition", publication(func(p *Publication) {
+			p.Missing, p.ByPartition = []string{"public.outbox_2"}, []string{"public.outbox"}
+		}), PublicationTables, Critical, []string{"does not contain public.outbox_2", `ALTER PUBLICATION "cdcpub" ADD TABLE public.outbox;`}, true},
+		{"table, and where from", func(s *Subject) {
+			s.Sample.Publication.Missing = []string{"public.outbox"}
+			s.Trend.PublicationWhole, s.Trend.WholeSeen = new(LSN(0xFF)), noon
+		}, PublicationTables, Critical, []string{"nothing written before LSN 0/FF (2026-11-30 12:00:00 UTC) is affected"}, true},
 		{"filter", publication(func(p *Publication) { p.Filtered = []string{"public.outbox"} }), PublicationTables, Critical, []string{"row filter"}, true},
 		{"unlogged", publication(func(p *Publication) { p.Unlogged = []string{"public.outbox"} }), PublicationTables, Critical, []string{"SET LOGGED"}, true},
 		{"inserts", publication(func(p *Publication) { p.Inserts = false }), PublicationTables, Critical, []string{"publish = 'insert'"}, true},

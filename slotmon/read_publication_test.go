@@ -133,6 +133,9 @@ func partitions(t *testing.T, c *cluster) {
 		`CREATE TABLE parts.box2 PARTITION OF parts.box FOR VALUES FROM (10) TO (30) PARTITION BY RANGE (event_id)`,
 		`CREATE TABLE parts.box21 PARTITION OF parts.box2 FOR VALUES FROM (10) TO (20)`)
 	c.want(t, box, nil, nil, nil)
+	if p := c.published(t, box); p.ByPartition != nil {
+		t.Errorf("published as such, and partition by partition: %q", p.ByPartition)
+	}
 	if after := c.published(t, box).Fingerprint; after != before {
 		t.Errorf("new partitions changed the fingerprint from %q to %q", before, after)
 	}
@@ -144,6 +147,9 @@ func partitions(t *testing.T, c *cluster) {
 		c.want(t, box, []string{"parts.box21"}, nil, nil)
 		exec(t, c.shop, `ALTER PUBLICATION "Out""box" ADD TABLE parts.box21`)
 		c.want(t, box, nil, nil, nil)
+		if p := c.published(t, box); !slices.Equal(p.ByPartition, []string{"parts.box"}) {
+			t.Errorf("published partition by partition: %q", p.ByPartition)
+		}
 		exec(t, c.shop, `ALTER PUBLICATION "Out""box" SET TABLE outbox`)
 		c.want(t, box, []string{"parts.box"}, nil, nil)
 	})

@@ -20,6 +20,9 @@ func (p *published) compare(expected *Expected) *Publication {
 		if p.filtered(tree, expected.Columns) {
 			result.Filtered = append(result.Filtered, table.String())
 		}
+		if p.byPartition(tree) {
+			result.ByPartition = append(result.ByPartition, table.String())
+		}
 		for _, r := range tree {
 			if !r.Partitioned && r.Persistence != "p" {
 				result.Unlogged = append(result.Unlogged, r.table().String())
@@ -68,6 +71,14 @@ func (p *published) missing(table Table, tree []relation) []string {
 		return []string{table.String()} // no partition yet, and it would not be published
 	}
 	return names
+}
+
+// byPartition tells if a partitioned table, which is the first of the tree's
+// ancestors, is not published while some of its partitions are.
+func (p *published) byPartition(tree []relation) bool {
+	root := slices.IndexFunc(tree, func(r relation) bool { return r.Root == r.OID })
+	return root >= 0 && tree[root].Partitioned && !p.covers(&tree[root]) &&
+		slices.ContainsFunc(tree, func(r relation) bool { return !r.Partitioned && p.covers(&r) })
 }
 
 func (p *published) covers(r *relation) bool {

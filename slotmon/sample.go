@@ -173,9 +173,17 @@ type Publication struct {
 	Missing  []string `json:"missing,omitempty"`
 	Filtered []string `json:"filtered,omitempty"`
 	Unlogged []string `json:"unlogged,omitempty"`
+	// ByPartition are the partitioned tables that it lists partition by
+	// partition and not as such: one that is attached later is not published.
+	ByPartition []string `json:"by_partition,omitempty"`
 	// Fingerprint changes when the publication or what it contains is altered,
 	// dropped and made anew included: oid and xmin of its catalog rows.
 	Fingerprint string `json:"fingerprint"`
+}
+
+// whole tells if every row of every table that was asked for is published.
+func (p *Publication) whole() bool {
+	return p.Exists && p.Inserts && len(p.Missing)+len(p.Filtered)+len(p.Unlogged) == 0
 }
 
 // isCopy tells if the slot is the copy on a standby of one on its primary. On a

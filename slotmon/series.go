@@ -20,6 +20,11 @@ type Series struct {
 	// fingerprint is the first one seen of our slot's publication.
 	ours, fingerprint  string
 	publicationChanged bool
+	// whole is the end of WAL of the sample before the newest one in which the
+	// publication was whole and had that fingerprint: the newest one read its
+	// own end of WAL after it looked. Nil before the second of such samples.
+	whole   *LSN
+	wholeAt time.Time
 }
 
 // NewSeries returns an empty Series whose rates look back over window.
@@ -40,7 +45,7 @@ func (s *Series) Add(sample *Sample, standbys map[string][]Standby, ours string)
 	case s.systemID != "" && sample.Server.SystemID != "" && sample.Server.SystemID != s.systemID:
 		*s = *NewSeries(s.window)
 	case known && (sample.Server.WAL < s.wal || sample.Taken.Before(s.latest)):
-		s.server, s.slots = nil, map[string]*history{}
+		s.server, s.slots, s.latest = nil, map[string]*history{}, time.Time{}
 	}
 	now := sample.Taken
 	s.comparePublication(sample.Publication, ours)
@@ -72,13 +77,17 @@ func (s *Series) Trend(slot string) Trend {
 	} else {
 		trend.WALRate, trend.Over = s.server.rate(point.walPosition), s.server.span()
 	}
-	trend.PublicationChanged = slot == s.ours && s.publicationChanged
+	if slot == s.ours {
+		trend.PublicationChanged = s.publicationChanged
+		trend.PublicationWhole, trend.WholeSeen = s.whole, s.wholeAt
+	}
 	return trend
 }
 
 func (s *Series) comparePublication(p *Publication, ours string) {
 	if ours != s.ours {
 		s.ours, s.fingerprint, s.publicationChanged = ours, "", false
+		s.whole, s.wholeAt = nil, time.Time{}
 	}
 	switch {
 	case p == nil || !p.Exists:
@@ -86,6 +95,10 @@ func (s *Series) comparePublication(p *Publication, ours string) {
 		s.fingerprint = p.Fingerprint
 	case p.Fingerprint != s.fingerprint:
 		s.publicationChanged = true
+	}
+	if p != nil && p.whole() && !s.publicationChanged && !s.latest.IsZero() {
+		end := s.wal
+		s.whole, s.wholeAt = &end, s.latest
 	}
 }
 

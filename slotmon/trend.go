@@ -25,4 +25,10 @@ type Trend struct {
 	NotReadyFor *time.Duration `json:"-"`
 	// PublicationChanged: the fingerprint differs from the first one seen.
 	PublicationChanged bool `json:"publication_changed"`
+	// PublicationWhole is the end of WAL, and WholeSeen the time, of the last
+	// sample before one in which the publication was unaltered and published the
+	// tables whole: no row written before it is missing in the stream. Nil while
+	// there is none.
+	PublicationWhole *LSN      `json:"publication_whole_lsn,omitempty"`
+	WholeSeen        time.Time `json:"publication_whole_at,omitzero"`
 }

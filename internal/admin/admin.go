@@ -1,7 +1,8 @@
 // Package admin serves what operators, orchestrators and Prometheus ask over
 // HTTP:
 //
-//	GET /livez    200 while the process runs its loop
+//	GET /livez    200 while the publisher can say what it does; no answer if it
+//	              hangs
 //	GET /readyz   200 while it publishes, idles or stands by; a monitor without
 //	              a publisher is ready when it has tried each server; else 503
 //	GET /status   what it is doing, what holds it up, and the slots, as JSON
@@ -40,6 +41,9 @@ type Sources struct {
 func Handler(s Sources) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		if s.Publisher != nil {
+			s.Publisher() // who hangs does not answer
+		}
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

@@ -19,8 +19,8 @@ type UnpublishableError struct {
 }
 
 func (e *UnpublishableError) Error() string {
-	return fmt.Sprintf("row %d of the transaction committed at LSN %s (row LSN %s, table %s) cannot be published: %v; the LSN stays before this transaction and nothing behind the row is sent",
-		e.Position.Ordinal+1, e.Position.CommitLSN, e.RowLSN, e.Table, e.Cause)
+	return fmt.Sprintf("row %d of the transaction committed at LSN %s (row LSN %s): %v; the LSN stays before this transaction and nothing behind the row is sent",
+		e.Position.Ordinal+1, e.Position.CommitLSN, e.RowLSN, e.Cause)
 }
 
 func (e *UnpublishableError) Unwrap() error { return e.Cause }
@@ -62,13 +62,20 @@ func (e *RejectedError) Error() string {
 			size += fmt.Sprintf(" where the topic's limit is %d", r.Limit)
 		}
 	}
+	cure := "change the topic's limits so that it is accepted"
+	if r.Limit > 0 {
+		cure = "raise max.message.bytes of the topic"
+		if r.Size > r.Limit {
+			cure += fmt.Sprintf(" to %d or more", r.Size)
+		}
+	}
 	maybe := ""
 	if r.MayBePublished {
 		maybe = "; the answer to an earlier attempt was lost, so it may be in the topic already"
 	}
-	return fmt.Sprintf("Kafka rejects event %s (row %d of the transaction committed at LSN %s, table %s, key %q, topic %s, partition %d%s): %v%s; the LSN stays before it, nothing behind it is sent, and it is tried again every minute: change the topic's limits so that it is accepted",
+	return fmt.Sprintf("Kafka rejects event %s (row %d of the transaction committed at LSN %s, table %s, key %q, topic %s, partition %d%s): %v%s; the LSN stays before it, nothing behind it is sent, and it is tried again every minute: %s",
 		r.Message.Record.EventID, r.Message.Position.Ordinal+1, r.Message.Position.CommitLSN, r.Message.Table,
-		r.Message.Record.Key, r.Message.Record.Topic, r.Partition, size, r.Cause, maybe)
+		r.Message.Record.Key, r.Message.Record.Topic, r.Partition, size, r.Cause, maybe, cure)
 }
 
 func (e *RejectedError) Unwrap() error { return e.Rejection.Cause }

@@ -32,11 +32,15 @@ func classify(err error) verdict {
 		switch stop.Reason {
 		// What the slot should have held is gone, or is another server's:
 		// starting again without a decision would hide a gap.
-		case wal.SlotLost, wal.SlotAhead, wal.ServerChanged, wal.PublicationChanged, wal.PublicationTooNew:
+		case wal.SlotLost, wal.SlotAhead, wal.ServerChanged, wal.PublicationChanged, wal.PublicationTooNew, wal.RowUnreadable:
 			return decision
 		}
 		// Something is missing or misconfigured; nothing was lost yet.
 		return refused
+	}
+	var moved *movedError
+	if errors.As(err, &moved) {
+		return decision
 	}
 	// Bytes that make no sense today make none tomorrow, and to skip them
 	// could lose rows.

@@ -44,6 +44,7 @@ var meanings = []struct {
 	{stopFor(wal.PublicationUnusable), refused},
 	{stopFor(wal.TableUnusable), refused},
 	{stopFor(wal.AccessDenied), refused},
+	{stopFor(wal.RowUnreadable), decision},
 	{&wal.SlotInUseError{Slot: "s", Cause: io.EOF}, wait},
 	{&wal.MalformedError{Type: 'I', Cause: io.ErrUnexpectedEOF}, decision},
 	{unknownRelation(1, 100), retry},
@@ -106,6 +107,7 @@ func TestWhatFollowsTheEndOfASession(t *testing.T) {
 			continue
 		}
 		p, _ := observed(nil)
+		p.past.lookAgain(m.err) // that has been done
 		pause, err := p.next(m.err, &steady{})
 		want := map[verdict]struct {
 			state State
@@ -137,6 +139,7 @@ func TestAStopEndsRunBeforeTheFirstSessionAndWithOnStopExit(t *testing.T) {
 			}
 			p, logs := observed(nil)
 			edit(p)
+			p.past.lookAgain(m.err)
 			_, err := p.next(m.err, &steady{})
 			var stopped *StoppedError
 			ended := errors.As(err, &stopped)

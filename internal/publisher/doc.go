@@ -13,6 +13,12 @@
 //	   |  +-> blocked  |   a human must act; tried again every minute
 //	   +---------------+   anything that a new connection may cure
 //
+// A new session also compares what it finds with what the process remembers of
+// the last one (past): a slot that is further than this process confirmed, or a
+// publication of which the monitor knows that it was altered, is no place to go
+// on from without a human. Reasons for a human name the LSN from which on rows
+// may be missing, as far as the process knows it.
+//
 // Ends of a session are of two classes, decided in classify: retry, and stop. A
 // stop before the first session began, or with on_stop: exit, ends Run.
 package publisher

@@ -94,12 +94,12 @@ func (w *world) rechecked(t *testing.T) {
 	url := w.database(t, "rechecked")
 	s := w.run(t, "rechecked", nil)
 	s.until("it streams", in(Streaming))
-	s.Recheck()
+	s.Recheck(Doubt{})
 	s.until("another session has looked and reads on", func(status Status) bool {
 		return status.State == Streaming && status.Sessions == 2 && status.SessionEnds[EndRecheck] == 1
 	})
 	execute(t, url, "ALTER PUBLICATION rechecked DROP TABLE outbox")
-	s.Recheck()
+	s.Recheck(Doubt{})
 	s.until("it is blocked", in(Blocked))
 	if err := s.shutdown(); err == nil {
 		t.Error("a blocked publisher ends without an error")

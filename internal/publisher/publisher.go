@@ -21,9 +21,9 @@ type Config struct {
 	WAL    wal.Config
 	Route  func(commit time.Time, row wal.Row) (router.Record, error)
 	Window checkpoint.Limits
-	// NewProducer makes a session's producer. Nothing may be sent while lease
-	// returns false.
-	NewProducer func(lease func() bool) pipeline.Producer
+	// NewProducer makes a session's producer for a slot of the server with that
+	// system identifier. Nothing may be sent while lease returns false.
+	NewProducer func(systemID string, lease func() bool) pipeline.Producer
 	// ShutdownTimeout bounds how long Run goes on delivering after stop. To let
 	// go of Kafka and PostgreSQL takes a few seconds more at worst.
 	ShutdownTimeout time.Duration
@@ -39,6 +39,7 @@ type Publisher struct {
 	config   Config
 	log      *zap.Logger
 	identity *wal.Identity // of the last stream, nil before the first
+	past     past
 	// unknown is the last relation that no catalog explained, unpublishable the
 	// last row that the configuration cannot publish; nil before the first.
 	unknown       *wal.UnknownRelationError
@@ -46,8 +47,9 @@ type Publisher struct {
 	// recheck has one value when Recheck was called.
 	recheck chan struct{}
 
-	mu    sync.Mutex // guards state
+	mu    sync.Mutex // guards state and doubt
 	state state
+	doubt Doubt
 }
 
 // New returns a Publisher that has done nothing yet.
@@ -154,14 +156,21 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		}
 		err = &stillUnknownError{unknown}
 	}
+	if p.past.lookAgain(err) {
+		p.enter(Connecting, &errLookAgain{p.past.undecodable})
+		return minRetry, nil
+	}
 	switch classify(err) {
 	case wait:
+		p.past.confirmed = 0 // it will have moved the slot
 		p.enter(Standby, err)
 		return standbyInterval, nil
 	case refused, decision:
-		if p.config.ExitOnStop || p.identity == nil {
+		err = p.locate(err)
+		if p.config.ExitOnStop || p.identity == nil && !p.doubts().Altered {
 			return 0, final(err)
 		}
+		p.past.called = p.past.called || !isA[*movedError](err)
 		p.enter(Blocked, err)
 		return decisionInterval, nil
 	}
@@ -170,17 +179,6 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		return handover, nil
 	}
 	return retries.NextBackOff(), nil
-}
-
-// Recheck ends the present session, so that the next one looks at slot,
-// publication and tables before it reads on: somebody has seen that they are
-// not what they were. Between sessions it does nothing. Safe from any
-// goroutine.
-func (p *Publisher) Recheck() {
-	select {
-	case p.recheck <- struct{}{}:
-	default:
-	}
 }
 
 // final is the error that Run returns for the end of its last session.
@@ -202,8 +200,10 @@ func (p *Publisher) opened(stream *wal.Stream) {
 	identity := stream.Identity()
 	if p.identity != nil && p.identity.Timeline != identity.Timeline {
 		p.unpublishable = nil // its LSN may be another transaction's now
+		p.past.confirmed, p.past.whole = 0, Whole{}
 	}
 	p.identity = &identity
+	p.past.began(stream.Start(), time.Now())
 }
 
 func isClosed(stop <-chan struct{}) bool {

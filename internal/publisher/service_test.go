@@ -111,7 +111,7 @@ func (w *world) publisher(t *testing.T, name string, edit func(*Config)) *servic
 			}
 			return router.Record{Topic: "orders", EventID: row.Values[0], Key: row.Values[2], Value: row.Values[3], Timestamp: commit}, nil
 		}
-		c.NewProducer = func(lease func() bool) pipeline.Producer { return client.NewProducer(lease, c.Log) }
+		c.NewProducer = func(_ string, lease func() bool) pipeline.Producer { return client.NewProducer("", lease, c.Log) }
 		c.ShutdownTimeout = patience
 		if edit != nil {
 			edit(c)

@@ -39,19 +39,19 @@ type session struct {
 // session opens one and runs it to its end. The error is nil only after a
 // shutdown that delivered everything.
 func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened bool, err error) {
+	select {
+	case <-p.recheck: // what it asks for begins here
+	default:
+	}
 	stream, err := p.open(ctx, stop)
 	if err != nil {
 		return false, err
 	}
 	p.opened(stream)
-	select {
-	case <-p.recheck: // what it is about was looked at just now
-	default:
-	}
 
 	s := &session{p: p, began: time.Now(), stream: stream}
 	lease := p.config.WAL.WALSenderTimeout * 4 / 5
-	s.producer = p.config.NewProducer(func() bool { return stream.Silence() < lease })
+	s.producer = p.config.NewProducer(stream.Identity().SystemID, func() bool { return stream.Silence() < lease })
 	s.pipe = pipeline.New(pipeline.Config{
 		Route: p.config.Route, Producer: s.producer, Start: stream.Start(), Window: p.config.Window,
 		Confirm: stream.Confirm, StayOnRejection: !p.config.ExitOnStop, OnRejection: p.rejection,
@@ -64,10 +64,13 @@ func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened b
 		cause = EndCancelled
 	}
 	p.ended(s, cause)
+	p.past.ended(s)
 	return true, err
 }
 
-// open connects to PostgreSQL, unless stop is closed meanwhile.
+// open connects to PostgreSQL, unless stop is closed meanwhile, and returns a
+// stream that may be read: it goes on where this process, or the slot's last
+// reader, has left it.
 func (p *Publisher) open(ctx context.Context, stop <-chan struct{}) (*wal.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -78,7 +81,30 @@ func (p *Publisher) open(ctx context.Context, stop <-chan struct{}) (*wal.Stream
 		case <-ctx.Done():
 		}
 	}()
-	return wal.Open(ctx, p.walConfig())
+	stream, err := wal.Open(ctx, p.walConfig())
+	if err == nil {
+		err = p.moved(stream.Start())
+	}
+	if err == nil || isA[*wal.SlotInUseError](err) {
+		if altered := p.altered(); altered != nil {
+			err = altered
+		}
+	}
+	if err != nil {
+		discard(stream)
+		return nil, p.withoutDecoding(ctx, err)
+	}
+	return stream, nil
+}
+
+// discard ends a stream of which nothing was read. It confirms nothing.
+func discard(stream *wal.Stream) {
+	if stream == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = stream.Run(ctx, make(chan *wal.Batch)) // ends with ctx, as it must
 }
 
 // run joins the stream and the pipeline until both have ended. parent outlives

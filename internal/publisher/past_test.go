@@ -1,0 +1,150 @@
+package publisher
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cdcpub/cdcpub/wal"
+)
+
+func TestASlotThatWentOnWithoutUsStopsThePublisher(t *testing.T) {
+	const ours = pglogrepl.LSN(100)
+	tests := map[string]struct {
+		before func(*Publisher)
+		start  pglogrepl.LSN
+		stops  bool
+	}{
+		"where we left it":                {nil, ours, false},
+		"earlier, after a crash":          {nil, ours - 1, false},
+		"later":                           {nil, ours + 1, true},
+		"later, nothing confirmed yet":    {func(p *Publisher) { p.past.confirmed = 0 }, ours + 1, false},
+		"later, after another held it":    {func(p *Publisher) { mustGoOn(t, p, &wal.SlotInUseError{Slot: "s"}) }, ours + 1, false},
+		"later, after a lost connection":  {func(p *Publisher) { mustGoOn(t, p, wal.ErrServerEnded) }, ours + 1, true},
+		"later, after a human was called": {func(p *Publisher) { mustGoOn(t, p, stopFor(wal.SlotMissing)) }, ours + 1, false},
+		"later, and that is why one was":  {func(p *Publisher) { mustGoOn(t, p, &movedError{slot: "s", from: ours, to: ours + 1}) }, ours + 1, true},
+		"later, a session after one was called": {func(p *Publisher) {
+			mustGoOn(t, p, stopFor(wal.SlotMissing))
+			p.past.began(ours, time.Now())
+		}, ours + 1, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, logs := observed(nil)
+			p.past.confirmed = ours
+			if test.before != nil {
+				test.before(p)
+			}
+			known := p.past.confirmed
+			err := p.moved(test.start)
+			moved, is := errors.AsType[*movedError](err)
+			if is != test.stops || err != nil && !is {
+				t.Fatalf("%v", err)
+			}
+			if is && (moved.from != ours || moved.to != test.start || classify(err) != decision) {
+				t.Errorf("%+v", moved)
+			}
+			said := logs.FilterMessageSnippet("not where this process left it").Len()
+			if want := !test.stops && known != 0 && test.start > known; (said == 1) != want {
+				t.Errorf("%d lines about a slot that moved, one is %v", said, want)
+			}
+		})
+	}
+}
+
+func mustGoOn(t *testing.T, p *Publisher, err error) {
+	t.Helper()
+	if _, final := p.next(err, &steady{}); final != nil {
+		t.Fatal(final)
+	}
+}
+
+func TestWhatStopsThePublisherNamesTheLSN(t *testing.T) {
+	const published, written = "everything committed up to LSN 0/64 is published", "rows written after LSN 0/50 may be missing in the topics (until then, 2026-03-01 12:00:00 UTC"
+	says := map[wal.Reason]string{
+		wal.SlotMissing: published, wal.PublicationMissing: published, wal.PublicationTooNew: published,
+		wal.PublicationUnusable: written, wal.PublicationChanged: written, wal.TableUnusable: written,
+		wal.SlotLost: "", wal.SlotAhead: "", wal.SlotUnusable: "", wal.ServerChanged: "", wal.AccessDenied: "",
+	}
+	for reason, want := range says {
+		p, _ := observed(nil)
+		p.past.confirmed = 0x64
+		p.Recheck(Doubt{Whole: Whole{LSN: 0x50, Seen: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}})
+		got := p.locate(stopFor(reason)).Error()
+		if !strings.Contains(got, "what; ") || !strings.HasSuffix(got, "; next") || !strings.Contains(got, want) {
+			t.Errorf("reason %d: %q, want %q", reason, got, want)
+		}
+		if located := p.locate(stopFor(reason)); classify(located) != classify(stopFor(reason)) {
+			t.Errorf("reason %d means something else with an LSN", reason)
+		}
+		fresh, _ := observed(nil)
+		if got := fresh.locate(stopFor(reason)).Error(); strings.Contains(got, "LSN") {
+			t.Errorf("reason %d: a process that knows nothing says %q", reason, got)
+		}
+	}
+}
+
+func TestTheLaterLookAtTheWholePublicationCounts(t *testing.T) {
+	p, _ := observed(nil)
+	now := time.Now()
+	p.past.began(10, now)
+	if whole := p.lastWhole(); whole != (Whole{10, now}) {
+		t.Errorf("after a session began: %+v", whole)
+	}
+	p.Recheck(Doubt{Whole: Whole{LSN: 20, Seen: now}, Altered: true})
+	p.Recheck(Doubt{Whole: Whole{LSN: 15}})
+	if whole := p.lastWhole(); whole.LSN != 20 || !p.doubts().Altered {
+		t.Errorf("%+v, altered %v: a doubt is gone", whole, p.doubts().Altered)
+	}
+	p.past.began(30, now)
+	p.past.began(5, now) // a crash of PostgreSQL set the slot back
+	if whole := p.lastWhole(); whole.LSN != 30 || p.past.confirmed != 30 {
+		t.Errorf("%+v, confirmed %s", whole, p.past.confirmed)
+	}
+}
+
+// Only the catalogs tell whether a publication that is missing in the WAL was
+// dropped a moment ago: the cures are different ones.
+func TestAPublicationMissingInTheWALIsLookedAtOnceMore(t *testing.T) {
+	tooNew := &wal.StopError{Reason: wal.PublicationTooNew, Slot: "s", Message: "too new", Cure: "slot drop", Cause: errors.New("42704")}
+	p, logs := observed(nil)
+	pause, err := p.next(tooNew, &steady{})
+	if err != nil || pause != minRetry || p.state.name != Connecting {
+		t.Fatalf("%s, pause %s, %v", p.state.name, pause, err)
+	}
+	for _, line := range logs.All() {
+		if strings.Contains(line.ContextMap()["error"].(string), "slot drop") {
+			t.Errorf("tells to drop the slot before the catalogs were read again: %v", line.ContextMap())
+		}
+	}
+	if changed := p.locate(stopFor(wal.PublicationChanged)); !strings.Contains(changed.Error(), "was dropped and created again") || classify(changed) != decision {
+		t.Errorf("%v", changed)
+	}
+	if missing := p.locate(stopFor(wal.PublicationMissing)); !strings.Contains(missing.Error(), "what") {
+		t.Errorf("%v", missing)
+	}
+	if pause, err = p.next(tooNew, &steady{}); err != nil || pause != decisionInterval || p.state.name != Blocked {
+		t.Fatalf("the same again: %s, pause %s, %v", p.state.name, pause, err)
+	}
+}
+
+// A standby has no session whose end could be a stop.
+func TestAnAlteredPublicationBlocksAStandbyToo(t *testing.T) {
+	p, _ := observed(nil)
+	p.identity = nil
+	if p.altered() != nil {
+		t.Error("altered without a doubt")
+	}
+	p.Recheck(Doubt{})
+	if p.altered() != nil {
+		t.Error("a publication that should be looked at is not an altered one")
+	}
+	p.Recheck(Doubt{Altered: true})
+	pause, err := p.next(p.altered(), &steady{})
+	if err != nil || pause != decisionInterval || p.state.name != Blocked {
+		t.Fatalf("%s, pause %s, %v", p.state.name, pause, err)
+	}
+}
