@@ -95,6 +95,11 @@ var faults = map[string]struct {
 	"partition not published": {func(f *Facts) {
 		f.outbox().Partitioned, f.Postgres.Sample.Publication.Missing = true, []string{"public.outbox_2026"}
 	}, []string{"fail publication.tables"}, []string{"public.outbox_2026"}},
+	"partitions listed one by one": {func(f *Facts) {
+		f.outbox().Partitioned, f.outbox().Line = true, []uint32{20001, 20002}
+		f.Postgres.Sample.Publication.ByPartition = []string{"public.outbox"}
+		f.Postgres.Content.Members = []Member{{OID: 20002, Name: "public.outbox_2026"}, {OID: 30001, Name: "public.other"}}
+	}, []string{"warn publication.tables"}, []string{`BEGIN; ALTER PUBLICATION "shop" ADD TABLE "public"."outbox"; ALTER PUBLICATION "shop" DROP TABLE public.outbox_2026; ALTER PUBLICATION "shop" SET (publish_via_partition_root = true); COMMIT;`}},
 	"row filter": {func(f *Facts) {
 		f.Postgres.Content.Members = []Member{{OID: 20001, Name: "public.outbox", Filter: "(a > 1)"}}
 	},
@@ -158,14 +163,13 @@ var faults = map[string]struct {
 	"timestamp is a domain over text": {func(f *Facts) {
 		f.Setup.Route.Columns.Timestamp, f.outbox().Columns[4].TypeOID = router.Named("event_type"), 70000
 	}, []string{"fail outbox.types"}, []string{"timestamptz"}},
-	"occurred_at is text": {func(f *Facts) { f.outbox().Columns[7].BaseType = "text" }, []string{"warn outbox.types"}, []string{"occurred_at"}},
-	"headers are text":    {func(f *Facts) { f.outbox().Columns[6].BaseType, f.outbox().Columns[6].Category = "text", "S" }, []string{"warn outbox.types"}, []string{"not a JSON object"}},
-	"headers are numbers": {func(f *Facts) { f.outbox().Columns[6].BaseType, f.outbox().Columns[6].Category = "int4", "N" }, []string{"fail outbox.types"}, nil},
-	"key is char(n)":      {func(f *Facts) { f.outbox().Columns[2].BaseType = "bpchar" }, []string{"warn outbox.types"}, []string{`ALTER COLUMN "aggregate_id" TYPE text;`, "blanks"}},
-	"key is an array":     {func(f *Facts) { f.outbox().Columns[2].Category = "A" }, []string{"warn outbox.types"}, nil},
-	"payload is a domain over bytea": {func(f *Facts) { f.outbox().Columns[5].BaseType, f.outbox().Columns[5].Type = "bytea", "blob" },
-		[]string{"warn outbox.types"}, []string{"hexadecimal"}},
-	"key may be NULL": {func(f *Facts) { f.outbox().Columns[2].NotNull = false }, []string{"warn outbox.not_null"}, []string{`ALTER COLUMN "aggregate_id" SET NOT NULL;`}},
+	"occurred_at is text":            {func(f *Facts) { f.outbox().Columns[7].BaseType = "text" }, []string{"warn outbox.types"}, []string{"occurred_at"}},
+	"headers are text":               {func(f *Facts) { f.outbox().Columns[6].BaseType, f.outbox().Columns[6].Category = "text", "S" }, []string{"warn outbox.types"}, []string{"not a JSON object"}},
+	"headers are numbers":            {func(f *Facts) { f.outbox().Columns[6].BaseType, f.outbox().Columns[6].Category = "int4", "N" }, []string{"fail outbox.types"}, nil},
+	"key is char(n)":                 {func(f *Facts) { f.outbox().Columns[2].BaseType = "bpchar" }, []string{"warn outbox.types"}, []string{`ALTER COLUMN "aggregate_id" TYPE text;`, "blanks"}},
+	"key is an array":                {func(f *Facts) { f.outbox().Columns[2].Category = "A" }, []string{"warn outbox.types"}, nil},
+	"payload is a domain over bytea": {func(f *Facts) { f.outbox().Columns[5].BaseType, f.outbox().Columns[5].Type = "bytea", "blob" }, nil, nil},
+	"key may be NULL":                {func(f *Facts) { f.outbox().Columns[2].NotNull = false }, []string{"warn outbox.not_null"}, []string{`ALTER COLUMN "aggregate_id" SET NOT NULL;`}},
 	"version not unique": {func(f *Facts) {
 		f.outbox().Unique = [][]string{{"event_id"}, {"aggregate_id", "aggregate_version", "event_type"}}
 	},
@@ -193,9 +197,13 @@ var faults = map[string]struct {
 	}, []string{"fail kafka.brokers"}, []string{"one container network only"}},
 	"broker is down": {func(f *Facts) { f.Kafka.Brokers[0] = Broker{ID: 1, Unreachable: "it is down"} }, []string{"fail kafka.brokers"}, []string{"start it"}},
 	"no producer id": {func(f *Facts) { f.Kafka.ProducerIDs = pointer(false) }, []string{"fail kafka.producer_id"}, []string{"IdempotentWrite --cluster", "User:cdcpub"}},
+	"no transactional id": {func(f *Facts) { f.Kafka.Fencing.Allowed = pointer(false) }, []string{"warn kafka.fencing"},
+		[]string{"--transactional-id cdcpub-cdcpub-7342", "User:cdcpub", "unfenced"}},
+	"fencing is off": {func(f *Facts) { f.Kafka.Fencing = Fencing{} }, nil, []string{"kafka.fencing is off"}},
 	"auto creation":  {func(f *Facts) { f.Kafka.AutoCreate = pointer(true) }, nil, []string{"auto.create.topics.enable is on"}},
 	"older brokers tell less": {func(f *Facts) {
 		f.Kafka.ProducerIDs, f.Kafka.AutoCreate = nil, nil
+		f.Kafka.Fencing.Allowed, f.Kafka.Fencing.Unseen = nil, "nobody coordinates"
 		f.Kafka.Topics[0].Write, f.Kafka.Topics[0].Configs, f.Kafka.Topics[0].ConfigsUnseen = nil, nil, "DescribeConfigs is not granted"
 	}, []string{"skip"}, []string{"DescribeConfigs is not granted"}},
 

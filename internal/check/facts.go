@@ -110,8 +110,10 @@ type Content struct {
 	// Generated tells if stored generated columns are published (18).
 	Generated string `json:"generated"`
 	// XminAge is the age of the transaction that wrote the publication's
-	// catalog row last.
-	XminAge int64 `json:"xmin_age"`
+	// catalog row last, SlotXminAge that of the slot's catalog_xmin. Ages grow,
+	// so only those of one statement can be compared.
+	XminAge     int64  `json:"xmin_age"`
+	SlotXminAge *int64 `json:"slot_xmin_age"`
 	// Members are the entries for outbox tables, their partitions and what they
 	// are partitions of.
 	Members []Member `json:"members"`
@@ -179,10 +181,20 @@ type Kafka struct {
 	Topics    []Topic
 	// ProducerIDs tells if we may have a producer id; nil if it is not known.
 	ProducerIDs *bool
+	Fencing     Fencing
 	// AutoCreate is auto.create.topics.enable; nil if it is not known, and then
 	// AutoCreateUnseen says why.
 	AutoCreate       *bool
 	AutoCreateUnseen string
+}
+
+// Fencing is the right to a transactional id.
+type Fencing struct {
+	// ID is empty when fencing is off.
+	ID string
+	// Allowed is nil if it is not known, and then Unseen says why.
+	Allowed *bool
+	Unseen  string
 }
 
 // Broker is one of the cluster.

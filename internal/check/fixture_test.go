@@ -42,11 +42,12 @@ func ready() *Facts {
 				WALLevel: "logical", ServerEncoding: "UTF8", Senders: 2, Role: "publisher", Replication: true, Monitor: true,
 				ClockOffset: 3 * time.Millisecond, ClockError: time.Millisecond,
 			},
-			Content: &Content{ViaRoot: true, XminAge: 11},
+			Content: &Content{ViaRoot: true, XminAge: 11, SlotXminAge: pointer(int64(10))},
 			Tables:  []Table{outboxTable("outbox")},
 		},
 		Kafka: Kafka{
 			ClusterID: "Zk3", ProducerIDs: pointer(true), AutoCreate: pointer(false),
+			Fencing: Fencing{ID: "cdcpub-cdcpub-7342", Allowed: pointer(true)},
 			Brokers: []Broker{{ID: 1, Address: "kafka-1.internal:9092"}, {ID: 2, Address: "kafka-2.internal:9092"}, {ID: 3, Address: "kafka-3.internal:9092"}},
 			Topics:  []Topic{topicNamed("outbox.event.order"), topicNamed("outbox.event.customer")},
 		},

@@ -55,6 +55,7 @@ const (
 	idKafka      = "kafka.reachable"
 	idBrokers    = "kafka.brokers"
 	idProducerID = "kafka.producer_id"
+	idFencing    = "kafka.fencing"
 	idAutoCreate = "kafka.auto_create"
 
 	idTopicNames  = "topic.names"
@@ -76,7 +77,7 @@ var (
 	publicationIDs = []string{idPublication, idInserts, idPublished, idFilters, idViaRoot}
 	slotIDs        = []string{idSlot, idPlugin, idDatabase, idTwoPhase, idLost, idPosition, idHolder, idFailover, idAge}
 	outboxIDs      = []string{idTable, idColumns, idTypes, idNotNull, idUnique, idUnlogged}
-	clusterIDs     = []string{idBrokers, idProducerID, idAutoCreate}
+	clusterIDs     = []string{idBrokers, idProducerID, idFencing, idAutoCreate}
 	topicIDs       = []string{idTopicNames, idTopic, idPartitions, idWrite, idReplicas, idInSync, idMinInSync, idUnclean, idMessageSize, idCleanup, idTimestamps, idRetention}
 )
 

@@ -38,6 +38,7 @@ func (j *judge) kafka() {
 		j.add(idBrokers, fail("the cluster has no brokers").cured("start them"))
 	}
 	j.add(idProducerID, j.producerID())
+	j.add(idFencing, j.fencing())
 	j.add(idAutoCreate, k.autoCreate())
 }
 
@@ -52,6 +53,21 @@ func (j *judge) producerID() outcome {
 			cured("grant Write on a topic; brokers before Kafka 2.8 want this instead", j.tool("kafka-acls.sh")+" --add --allow-principal "+j.principal()+" --operation IdempotentWrite --cluster")
 	}
 	return ok("cdcpub may have one")
+}
+
+// fencing: without it publishing goes on, and a late request of a publisher
+// that was thought dead may repeat records behind newer ones.
+func (j *judge) fencing() outcome {
+	switch f := &j.Kafka.Fencing; {
+	case f.ID == "":
+		return ok("kafka.fencing is off: a late request of an earlier publisher may repeat records out of order")
+	case f.Allowed == nil:
+		return skip("whether the transactional id %s may be used is not known: %s", f.ID, f.Unseen)
+	case !*f.Allowed:
+		return warn("cdcpub may not use the transactional id %s, and would publish unfenced: a late request of an earlier publisher may repeat records out of order", f.ID).
+			cured("grant Write on it", j.tool("kafka-acls.sh")+" --add --allow-principal "+j.principal()+" --operation Write --transactional-id "+f.ID)
+	}
+	return ok("cdcpub may use the transactional id %s", j.Kafka.Fencing.ID)
 }
 
 func (k *Kafka) autoCreate() outcome {

@@ -118,8 +118,8 @@ func (j *judge) published18(t *Table, c *Column) bool {
 	})
 }
 
-// columnTypes asks the router first, as the publisher will, and then what the stream
-// does not tell it: the base types of domains.
+// columnTypes asks the router first, as the publisher will, and then looks for
+// types that the router takes and that are a bad choice.
 func (j *judge) columnTypes(t *Table) outcome {
 	if j.missing(t) {
 		return skip("depends on %s", idColumns)
@@ -130,7 +130,11 @@ func (j *judge) columnTypes(t *Table) outcome {
 	}
 	relation := &wal.Relation{Schema: t.Name.Schema, Name: t.Name.Name}
 	for _, c := range t.Columns {
-		relation.Columns = append(relation.Columns, wal.Column{Name: c.Name, TypeOID: c.TypeOID})
+		column := wal.Column{Name: c.Name, TypeOID: c.TypeOID}
+		if c.TypeOID != c.BaseOID {
+			column.Base = c.BaseType
+		}
+		relation.Columns = append(relation.Columns, column)
 	}
 	var refused *router.Error
 	if err := route.Check(relation); errors.As(err, &refused) {
@@ -144,7 +148,6 @@ func (j *judge) columnTypes(t *Table) outcome {
 		keyType(t, t.column(columns.EventID.Name), "the event id"),
 		keyType(t, t.column(columns.AggregateID.Name), "the record key"),
 		keyType(t, t.column(columns.AggregateType.Name), "the aggregate type"),
-		payloadType(t.column(columns.Payload.Name)),
 	}
 	worst := ok("event id %s, key %s, payload %s", typeOf(t, columns.EventID.Name), typeOf(t, columns.AggregateID.Name), typeOf(t, columns.Payload.Name))
 	for _, o := range judged {
@@ -193,24 +196,10 @@ func keyType(t *Table, c *Column, use string) outcome {
 	case c.BaseType == "bpchar":
 		return warn("column %s is %s: PostgreSQL pads it with blanks, which become part of %s", c.Name, c.Type, use).
 			cured("make it text", fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s TYPE text;", ident(t.Name.Schema, t.Name.Name), ident(c.Name)))
-	case c.BaseType == "bytea" && c.Type != "bytea":
-		return domainOverBytea(c)
 	case slices.Contains([]string{"float4", "float8", "json", "jsonb", "xml", "money"}, c.BaseType), c.Category == "A", c.Category == "C":
 		return warn("column %s is %s, whose text is %s: equal values may have unequal texts", c.Name, c.Type, use).cured("use uuid, text or an integer")
 	}
 	return outcome{}
-}
-
-func payloadType(c *Column) outcome {
-	if c != nil && c.BaseType == "bytea" && c.Type != "bytea" {
-		return domainOverBytea(c)
-	}
-	return outcome{}
-}
-
-// domainOverBytea: the stream tells the domain's oid, and not what it is over.
-func domainOverBytea(c *Column) outcome {
-	return warn("column %s is %s, a domain over bytea: it is published as hexadecimal text (\\x...), not as bytes", c.Name, c.Type).cured("make it bytea itself")
 }
 
 func (j *judge) notNull(t *Table) outcome {

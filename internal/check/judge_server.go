@@ -274,7 +274,7 @@ func (j *judge) session() outcome {
 			cured("a pooler or a login trigger changes them: state the address of PostgreSQL itself in postgres.url, or exempt the role from the trigger")
 	}
 	if about := j.Postgres.About; about != nil && about.ServerEncoding == "SQL_ASCII" {
-		return warn("the database has the encoding SQL_ASCII: PostgreSQL passes bytes on as they are, and nobody checks that they are UTF-8").
+		return warn("the database has the encoding SQL_ASCII, in which PostgreSQL stores any bytes: a row with text that is not UTF-8 cannot be published and stops the stream").
 			cured("move the database to UTF8, or make sure that applications write UTF-8")
 	}
 	return ok("DateStyle, TimeZone, client_encoding and three more are as the publisher sets them")

@@ -179,9 +179,9 @@ func (j *judge) publicationAge() outcome {
 	switch {
 	case content == nil:
 		return skip("depends on %s", idPublication)
-	case s.CatalogXminAge == nil:
+	case content.SlotXminAge == nil || s.CatalogXminAge == nil:
 		return skip("slot %s has no catalog_xmin", s.Name)
-	case content.XminAge > *s.CatalogXminAge:
+	case content.XminAge > *content.SlotXminAge:
 		return ok("the publication is older than what the slot reads next")
 	}
 	for i := range j.Postgres.Sample.Slots {

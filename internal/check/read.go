@@ -160,6 +160,7 @@ const contentSQL = `SELECT json_build_object(
 	'via_root', p.pubviaroot,
 	'generated', CASE WHEN to_jsonb(p) ? 'pubgencols' THEN CASE WHEN to_jsonb(p) ->> 'pubgencols' = 's' THEN 's' ELSE 'n' END ELSE '' END,
 	'xmin_age', age(p.xmin),
+	'slot_xmin_age', (SELECT age(catalog_xmin) FROM pg_replication_slots WHERE slot_name = $3),
 	'members', (SELECT json_agg(json_build_object('oid', m.prrelid::int8, 'name', m.prrelid::regclass::text,
 		'filter', %s,
 		'columns', (SELECT json_agg(a.attname) FROM jsonb_array_elements_text(nullif(to_jsonb(m) -> 'prattrs', 'null')) k
@@ -179,7 +180,7 @@ func (r *reading) content(line []uint32) (*Content, error) {
 		filter = "coalesce(pg_get_expr(m.prqual, m.prrelid), '')"
 	}
 	content := &Content{}
-	found, err := r.scan(content, fmt.Sprintf(contentSQL, filter), r.setup.Publication, line)
+	found, err := r.scan(content, fmt.Sprintf(contentSQL, filter), r.setup.Publication, line, r.setup.Slot)
 	if err != nil || !found {
 		return nil, err
 	}

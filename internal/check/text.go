@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/cdcpub/cdcpub/internal/human"
 )
 
 // Style is how much a terminal can show.
@@ -45,7 +45,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	}
 	p.line("%s: %d ok, %s, %s, %d skipped", style.paint(r.Verdict, verdicts[r.Verdict]), r.Counts.OK, plural(r.Counts.Warn, "warning"), plural(r.Counts.Fail, "failure"), r.Counts.Skip)
 	if failed := r.failed(); len(failed) > 0 {
-		for _, line := range wrap("Failed: "+strings.Join(failed, ", "), width) {
+		for _, line := range human.Wrap("Failed: "+strings.Join(failed, ", "), width) {
 			p.line("%s", line)
 		}
 	}
@@ -117,14 +117,14 @@ func (p *printer) line(format string, args ...any) {
 func (p *printer) result(r *Result, others []string) {
 	status := strings.ToUpper(r.Status.String())
 	head := p.style.paint(r.Status, status) + strings.Repeat(" ", statusWidth-len(status))
-	text := clean(r.Found)
+	text := human.Clean(r.Found)
 	if len(r.Subjects) > 0 {
-		text = clean(list(r.Subjects)) + ": " + text
+		text = human.Clean(list(r.Subjects)) + ": " + text
 	}
 	if len(others) > 0 {
 		text += " (and so " + shortIDs(others) + ")"
 	}
-	for i, line := range wrap(text, width-indent) {
+	for i, line := range human.Wrap(text, width-indent) {
 		if i == 0 {
 			p.line("%s%-*s%s", head, idWidth, r.ID, line)
 		} else {
@@ -134,11 +134,11 @@ func (p *printer) result(r *Result, others []string) {
 	if r.Cure == "" {
 		return
 	}
-	cure := clean(r.Cure)
+	cure := human.Clean(r.Cure)
 	if len(r.Commands) > 0 {
 		cure += ":"
 	}
-	for i, line := range wrap(cure, width-indent-3) {
+	for i, line := range human.Wrap(cure, width-indent-3) {
 		mark := "   "
 		if i == 0 {
 			mark = "-> "
@@ -146,7 +146,7 @@ func (p *printer) result(r *Result, others []string) {
 		p.line("%*s%s%s", indent, "", mark, line)
 	}
 	for _, command := range shown(r.Commands) {
-		p.line("%*s%s", indent+3, "", clean(command))
+		p.line("%*s%s", indent+3, "", human.Clean(command))
 	}
 }
 
@@ -176,35 +176,4 @@ func (s Style) paint(status Status, text string) string {
 		return text
 	}
 	return "\x1b[" + colors[status] + "m" + text + "\x1b[0m"
-}
-
-// wrap breaks text at spaces into lines of at most n runes. A word is never
-// broken.
-func wrap(text string, n int) []string {
-	lines := []string{""}
-	for _, word := range strings.Fields(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= n:
-			*last += " " + word
-		default:
-			lines = append(lines, word)
-		}
-	}
-	return lines
-}
-
-// clean keeps names and messages of others from steering a terminal.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, text)
 }

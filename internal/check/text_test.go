@@ -2,16 +2,13 @@ package check
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
-)
 
-var update = flag.Bool("update", false, "write the files in testdata anew")
+	"github.com/cdcpub/cdcpub/internal/golden"
+)
 
 // screens are what the golden files show.
 var screens = map[string][]string{
@@ -36,28 +33,10 @@ func TestScreens(t *testing.T) {
 			if err := report.JSON(&document); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+".txt", text.Bytes())
-			golden(t, name+".json", document.Bytes())
+			golden.Compare(t, name+".txt", text.Bytes())
+			golden.Compare(t, name+".json", document.Bytes())
 			fitsTerminal(t, report, text.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; look at it, and if it is right: go test ./internal/check -update\ngot:\n%s\nwant:\n%s", path, got, want)
 	}
 }
 

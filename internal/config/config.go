@@ -58,8 +58,11 @@ type Postgres struct {
 	// PasswordCommand is a command with its arguments, run without a shell for
 	// each new connection, for passwords that expire, such as the tokens of a
 	// cloud; none by default. The first line that it prints is the password. It
-	// may take 10s. It wins over PGPASSWORD and excludes PasswordFile and a
-	// password within URL. See Postgres.ConnConfigContext.
+	// may take 10s. One that fails is tried again as a server is that cannot be
+	// reached, since it often asks a service that comes back; only a program
+	// that is not there is refused at the start. It wins over PGPASSWORD and
+	// excludes PasswordFile and a password within URL. See
+	// Postgres.ConnConfigContext.
 	PasswordCommand []string `yaml:"password_command"`
 	// Slot is the logical replication slot, required. One slot is one stream
 	// in commit order: whoever holds it publishes, others wait.
@@ -169,6 +172,12 @@ type Kafka struct {
 	// ClientID names the client in the brokers' logs and quotas, default
 	// cdcpub.
 	ClientID string `yaml:"client_id"`
+	// Fencing takes the producer id by the transactional id
+	// cdcpub-SLOT-SYSTEM_IDENTIFIER, default true, so that brokers refuse what
+	// an earlier publisher of the slot left on its way. No transaction is
+	// begun. It needs Write on that transactional id; without it the publisher
+	// says so and publishes unfenced.
+	Fencing bool `yaml:"fencing"`
 	// TLS encrypts the connections to the brokers.
 	TLS TLS `yaml:"tls"`
 	// SASL says who we are to the brokers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -50,10 +51,24 @@ func (p Postgres) ConnConfigWithoutSecret(extra ...Param) (*pgconn.Config, error
 	return p.URL.ConnConfig("postgres.url", extra...)
 }
 
-// StandbyConnConfig is ConnConfig for a standby of the same cluster, with the
-// connection string that the field at path states. PasswordFile and
+// CheckSecret tells whether PasswordFile can be read, and the program of
+// PasswordCommand is there. It does not run the program. Errors begin with the
+// field and hold no secret.
+func (p Postgres) CheckSecret() error {
+	switch {
+	case p.PasswordFile != "":
+		_, err := secretFrom("", p.PasswordFile, "postgres.password_file")
+		return err
+	case len(p.PasswordCommand) > 0:
+		return checkPasswordCommand(p.PasswordCommand)
+	}
+	return nil
+}
+
+// StandbyConnConfig is ConnConfigContext for a standby of the same cluster, with
+// the connection string that the field at path states. PasswordFile and
 // PasswordCommand count for it too, unless the string has a password.
-func (p Postgres) StandbyConnConfig(standby ConnString, path string, extra ...Param) (*pgconn.Config, error) {
+func (p Postgres) StandbyConnConfig(ctx context.Context, standby ConnString, path string, extra ...Param) (*pgconn.Config, error) {
 	config, err := standby.ConnConfig(path, extra...)
 	if err != nil {
 		return nil, err
@@ -61,7 +76,7 @@ func (p Postgres) StandbyConnConfig(standby ConnString, path string, extra ...Pa
 	if info, _ := standby.check(); info.states("password") {
 		return config, nil
 	}
-	return p.withPassword(context.Background(), config)
+	return p.withPassword(ctx, config)
 }
 
 // withPassword puts the password of PasswordFile or PasswordCommand, if there is
@@ -114,6 +129,10 @@ func parseConn(c ConnString) (*pgconn.Config, error) {
 	}
 	_, err = pgconn.ParseConfig(c.Redacted())
 	var parse *pgconn.ParseConfigError
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return nil, fmt.Errorf("%w (sslrootcert, sslcert, sslkey)", unreadable(file.Path, file))
+	}
 	if !errors.As(err, &parse) {
 		return nil, errors.New("a password in it cannot be used; write it into a password file")
 	}

@@ -156,15 +156,15 @@ func TestConnConfigErrorsNameTheFieldAndNoSecret(t *testing.T) {
 	home := isolate(t)
 	for want, p := range map[string]Postgres{
 		"postgres.url: invalid port": {URL: "host=db port=x password=hunter2"},
-		"postgres.url: failed to configure TLS (unable to read CA file: open /none: no such file or directory)": {
+		"postgres.url: there is no file /none; correct the path, or create the file (sslrootcert, sslcert, sslkey)": {
 			URL: "postgres://u:hunter2@db/x?sslrootcert=/none"},
 		"postgres.url: has an unknown sslmode; allowed: disable, allow, prefer, require, verify-ca, verify-full": {
 			URL: "postgres://u:hunter2@db/x?sslmode="},
-		"postgres.url: a password in it cannot be used; write it into a password file": {URL: "postgres://u:hunter2%00@db/x"},
-		"postgres.password_file: open /none: no such file or directory":                {URL: "host=db", PasswordFile: "/none"},
-		"postgres.password_file: " + home + "/empty is empty": {
+		"postgres.url: a password in it cannot be used; write it into a password file":         {URL: "postgres://u:hunter2%00@db/x"},
+		"postgres.password_file: there is no file /none; correct the path, or create the file": {URL: "host=db", PasswordFile: "/none"},
+		"postgres.password_file: " + home + "/empty is empty; write the secret into it, or remove the setting": {
 			URL: "host=db", PasswordFile: writeFile(t, home, "empty", "\n")},
-		"postgres.password_file: " + home + "/two has more than one line": {
+		"postgres.password_file: " + home + "/two has more than one line; it must have nothing but the secret": {
 			URL: "host=db", PasswordFile: writeFile(t, home, "two", "hunter2\nhunter2\n")},
 	} {
 		_, err := p.ConnConfig()

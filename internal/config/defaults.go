@@ -29,6 +29,7 @@ func (c *Config) setDefaults() {
 	c.Kafka.BatchBytes = 512 * KiB
 	c.Kafka.RequestTimeout = seconds(8)
 	c.Kafka.ClientID = "cdcpub"
+	c.Kafka.Fencing = true
 	c.Kafka.CreateTopics.ReplicationFactor = BrokerDefault
 	c.Window.Records = 65536
 	c.Window.Bytes = 8 * MiB

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,14 @@ func beginning(name string, fields map[string]field) (f field, ok bool) {
 // Service whose name is or begins with "cdcpub".
 var kubernetesLink = regexp.MustCompile(
 	`^CDCPUB_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$`)
+
+// statesAnything tells if a variable is there for the configuration.
+func statesAnything(env []string) bool {
+	return slices.ContainsFunc(env, func(variable string) bool {
+		name, text, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, envPrefix) && text != "" && !foreign(name)
+	})
+}
 
 // foreign tells if a variable with our prefix is not for the configuration:
 // CDCPUB_CONFIG names the file, others come from Kubernetes.

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -35,38 +34,49 @@ const (
 	// SlotMonitor.Servers is required, and nothing else; what is stated must be
 	// right all the same.
 	NeedSlots
+	// NeedStated: whatever the configuration is made for. It is for slots alone
+	// if it names SlotMonitor.Servers and states nothing of a stream.
+	NeedStated
 )
 
 // DefaultFile is the file that is meant where none is named.
 const DefaultFile = "cdcpub.yaml"
 
-// LoadFor is Load for what is needed. With NeedSlots a missing DefaultFile is
-// as good as an empty one when a variable names a server, so that a slot can be
-// looked at with nothing but CDCPUB_POSTGRES_URL.
+// Locate says what Load is to read where no file is named: DefaultFile in the
+// working directory, or no file at all if there is none and a variable of env
+// states a setting, as in a container. An error wraps fs.ErrNotExist.
+func Locate(env []string) (string, error) {
+	if _, err := os.Stat(DefaultFile); !errors.Is(err, fs.ErrNotExist) {
+		return DefaultFile, nil // what else is wrong shows when it is read
+	}
+	if !statesAnything(env) {
+		return "", &fileError{fmt.Sprintf("there is no %s in this directory, and no %s variable states a setting; name a file with %s",
+			DefaultFile, envPrefix, waysToName), fs.ErrNotExist}
+	}
+	return "", nil
+}
+
+// waysToName are how a file is named.
+const waysToName = "-c FILE or CDCPUB_CONFIG"
+
+// LoadFor is Load for what is needed.
 func LoadFor(path string, env []string, need Need) (*Config, error) {
 	var text []byte
 	if path != "" {
 		var err error
-		text, err = os.ReadFile(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && need == NeedSlots && path == DefaultFile:
-			if !namesServer(env) {
-				return nil, fmt.Errorf("read the configuration: %w; name another file, or state CDCPUB_POSTGRES_URL", err)
-			}
-			path = ""
-		case err != nil:
-			return nil, fmt.Errorf("read the configuration: %w; name the file with -c FILE or CDCPUB_CONFIG", err)
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, unreadableFile(path, err)
 		}
 	}
 	return parse(path, text, env, need)
 }
 
-// namesServer tells if a variable names a server to look at.
-func namesServer(env []string) bool {
-	return slices.ContainsFunc(env, func(variable string) bool {
-		name, value, _ := strings.Cut(variable, "=")
-		return value != "" && (name == envName("postgres.url") || name == envName("slot_monitor.servers"))
-	})
+// unreadableFile says why there is no configuration.
+func unreadableFile(path string, cause error) error {
+	if errors.Is(cause, fs.ErrNotExist) {
+		return &fileError{fmt.Sprintf("there is no configuration file %s; name another with %s", path, waysToName), cause}
+	}
+	return fmt.Errorf("configuration file: %w", unreadable(path, cause))
 }
 
 // parse is LoadFor behind the file system.
@@ -75,6 +85,7 @@ func parse(file string, text []byte, env []string, need Need) (*Config, error) {
 	l.cfg.need = need
 	l.file(text)
 	l.environment(env)
+	l.cfg.settleNeed()
 	l.cfg.deriveDefaults()
 	v := validator{cfg: l.cfg, failed: l.failed, unread: l.unread}
 	v.run()
@@ -82,6 +93,28 @@ func parse(file string, text []byte, env []string, need Need) (*Config, error) {
 		return nil, err
 	}
 	return l.cfg, nil
+}
+
+// settleNeed finds out what NeedStated means here.
+func (c *Config) settleNeed() {
+	if c.need != NeedStated {
+		return
+	}
+	c.need = NeedStream
+	stream := []string{"postgres.slot", "postgres.publication", "outbox", "kafka"}
+	if len(c.SlotMonitor.Servers) > 0 && !slices.ContainsFunc(stream, c.statesWithin) {
+		c.need = NeedSlots
+	}
+}
+
+// statesWithin tells if path, or anything within it, was stated.
+func (c *Config) statesWithin(path string) bool {
+	for stated := range c.origins {
+		if within(stated, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // loader collects values, their origins and all problems on the way.
@@ -170,6 +203,9 @@ func (c *Config) Stated(path string) bool {
 	_, stated := c.origins[path]
 	return stated
 }
+
+// File is the file that was read, "" if none was.
+func (c *Config) File() string { return c.file }
 
 // Origin says where the value of the field at path comes from.
 func (c *Config) Origin(path string) Origin { return c.origins[path] }

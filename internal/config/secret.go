@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -50,16 +49,16 @@ func secretFrom(stated Secret, file, path string) (string, error) {
 // readSecret reads a file that has nothing but a secret, perhaps with a newline
 // at its end.
 func readSecret(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if err != nil {
 		return "", err
 	}
 	secret := strings.TrimRight(string(text), "\r\n")
 	switch {
 	case secret == "":
-		return "", fmt.Errorf("%s is empty", path)
+		return "", fmt.Errorf("%s is empty; write the secret into it, or remove the setting", path)
 	case hasControl(secret):
-		return "", fmt.Errorf("%s has more than one line", path)
+		return "", fmt.Errorf("%s has more than one line; it must have nothing but the secret", path)
 	}
 	return secret, nil
 }

@@ -25,12 +25,12 @@ func TestPasswordCommandIsAskedForEachConnection(t *testing.T) {
 		if c.Password != want {
 			t.Errorf("password %q, want %q", c.Password, want)
 		}
-		standby, err := p.StandbyConnConfig("host=standby user=u", "standbys")
+		standby, err := p.StandbyConnConfig(t.Context(), "host=standby user=u", "standbys")
 		if err != nil || standby.Password != want {
 			t.Errorf("for a standby: %v, %v", standby, err)
 		}
 	}
-	if standby, err := p.StandbyConnConfig("host=standby user=u password=own", "standbys"); err != nil || standby.Password != "own" {
+	if standby, err := p.StandbyConnConfig(t.Context(), "host=standby user=u password=own", "standbys"); err != nil || standby.Password != "own" {
 		t.Errorf("a standby with a password of its own: %v", err)
 	}
 	c, err := Postgres{URL: "host=db user=u", PasswordCommand: []string{"false"}}.ConnConfigWithoutSecret()
@@ -50,13 +50,13 @@ func TestAFailingPasswordCommandIsNamedAndNothingItPrints(t *testing.T) {
 	}
 	plain := writeFile(t, home, "plain", "hunter2")
 	for want, command := range map[string][]string{
-		home + "/fails failed (exit status 3); run it by hand to see why":                                      script("fails", "echo hunter2; echo hunter2 >&2; exit 3"),
-		home + "/empty printed no password on its first line":                                                  script("empty", "echo; echo hunter2"),
-		home + "/binary printed a first line that is no password: it has control characters or is not UTF-8":   script("binary", `printf 'hunter2\000x'`),
-		home + "/long printed a first line that is too long":                                                   script("long", "head -c 70000 /dev/zero | tr '\\0' x"),
-		"no-such-program cannot be run: there is no such program in PATH":                                      {"no-such-program", "hunter2"},
-		plain + " cannot be run: fork/exec " + plain + ": permission denied":                                   {plain},
-		filepath.Join(home, "none") + " cannot be run: fork/exec " + home + "/none: no such file or directory": {filepath.Join(home, "none")},
+		home + "/fails failed (exit status 3); run it by hand to see why":                                                                     script("fails", "echo hunter2; echo hunter2 >&2; exit 3"),
+		home + "/empty printed no password on its first line; run it by hand to see what it prints":                                           script("empty", "echo; echo hunter2"),
+		home + "/binary printed a first line that is no password: it has control characters or is not UTF-8; let it print the password alone": script("binary", `printf 'hunter2\000x'`),
+		home + "/long printed a first line that is too long for a password; let it print the password alone":                                  script("long", "head -c 70000 /dev/zero | tr '\\0' x"),
+		"no-such-program cannot be run: there is no such program in PATH; install it, or state its path":                                      {"no-such-program", "hunter2"},
+		plain + " cannot be run: it may not be executed (permission denied); make it executable for the user of this process":                 {plain},
+		filepath.Join(home, "none") + " cannot be run: there is no such file; install it, or correct the path":                                {filepath.Join(home, "none")},
 	} {
 		_, err := Postgres{URL: "host=db", PasswordCommand: command}.ConnConfig()
 		if err == nil || err.Error() != "postgres.password_command: "+want {
@@ -92,10 +92,10 @@ func TestSecretsOfKafkaComeFromTheirFilesEachTime(t *testing.T) {
 		t.Errorf("stated password %q, %v", got, err)
 	}
 	writeFile(t, dir, "secret", "")
-	if _, err := sasl.CurrentPassword(); err == nil || err.Error() != "kafka.sasl.password_file: "+file+" is empty" {
+	if _, err := sasl.CurrentPassword(); err == nil || err.Error() != "kafka.sasl.password_file: "+file+" is empty; write the secret into it, or remove the setting" {
 		t.Errorf("empty file: %v", err)
 	}
-	if _, err := sasl.OAuth.CurrentSecret(); err == nil || err.Error() != "kafka.sasl.oauth.client_secret_file: "+file+" is empty" {
+	if _, err := sasl.OAuth.CurrentSecret(); err == nil || err.Error() != "kafka.sasl.oauth.client_secret_file: "+file+" is empty; write the secret into it, or remove the setting" {
 		t.Errorf("empty file: %v", err)
 	}
 }

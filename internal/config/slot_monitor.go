@@ -1,5 +1,10 @@
 package config
 
+import (
+	"bytes"
+	"fmt"
+)
+
 // SlotMonitor configures the monitor of slots: what is sampled, what counts as
 // too much, and who is told. `cdcpub run` watches its own slot by it, `cdcpub
 // slot watch` every slot of all Servers, and `cdcpub slot status` judges by it.
@@ -110,6 +115,23 @@ type Webhook struct {
 	// SecretFile is a file with the key that signs each delivery (HMAC-SHA256),
 	// read again each time; none by default.
 	SecretFile string `yaml:"secret_file"`
+}
+
+// CheckSecret tells whether SecretFile, if there is one, has a key. Errors begin
+// with the field and do not show it.
+func (w Webhook) CheckSecret() error {
+	if w.SecretFile == "" {
+		return nil
+	}
+	const path = "slot_monitor.webhook.secret_file"
+	key, err := readFile(w.SecretFile)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(bytes.TrimRight(key, "\r\n")) == 0 {
+		return fmt.Errorf("%s: %s is empty; write the key into it, or remove the setting", path, w.SecretFile)
+	}
+	return nil
 }
 
 // Alertmanager configures the alert sink for Prometheus Alertmanager.

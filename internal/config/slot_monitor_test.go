@@ -1,9 +1,6 @@
 package config
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -200,38 +197,6 @@ func TestWhatSlotCommandsDoNotNeedIsCheckedWhereStated(t *testing.T) {
 	}
 }
 
-func TestSlotCommandsNeedNoFileWhenAVariableNamesAServer(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, variable := range []string{"CDCPUB_POSTGRES_URL=host=db", "CDCPUB_SLOT_MONITOR_SERVERS=host=db"} {
-		c, err := LoadFor(DefaultFile, []string{variable}, NeedSlots)
-		if err != nil {
-			t.Fatalf("%s: %v", variable, err)
-		}
-		if got := c.origin("log.level"); got != (Origin{}) {
-			t.Errorf("%s: the file that is missing is an origin: %v", variable, got)
-		}
-	}
-	for name, load := range map[string]func() (*Config, error){
-		"no variable":    func() (*Config, error) { return LoadFor(DefaultFile, nil, NeedSlots) },
-		"empty variable": func() (*Config, error) { return LoadFor(DefaultFile, []string{"CDCPUB_POSTGRES_URL="}, NeedSlots) },
-		"a named file": func() (*Config, error) {
-			return LoadFor("./other.yaml", []string{"CDCPUB_POSTGRES_URL=host=db"}, NeedSlots)
-		},
-		"a stream": func() (*Config, error) { return Load(DefaultFile, []string{"CDCPUB_POSTGRES_URL=host=db"}) },
-	} {
-		if _, err := load(); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v does not wrap fs.ErrNotExist", name, err)
-		}
-	}
-	if err := os.WriteFile(DefaultFile, []byte("slot_monitor: {interval: 7s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := LoadFor(DefaultFile, []string{"CDCPUB_POSTGRES_URL=host=db"}, NeedSlots)
-	if err != nil || c.SlotMonitor.Interval != seconds(7) {
-		t.Errorf("a file that exists is not read: %v, %v", c, err)
-	}
-}
-
 func TestListsOfConnectionStringsComeFromTheEnvironmentToo(t *testing.T) {
 	m := mustParse(t, minimal, "CDCPUB_SLOT_MONITOR_STANDBYS=host=a user=u, postgres://b/x",
 		"CDCPUB_SLOT_MONITOR_ALERTMANAGER_URLS=http://am-1:9093,http://am-2:9093",
@@ -261,7 +226,7 @@ func TestPasswordsOfStandbysAndServers(t *testing.T) {
 	} {
 		conn, err := test.of.ConnConfig(path, Param{"application_name", "watch"})
 		if test.file {
-			conn, err = p.StandbyConnConfig(test.of, path, Param{"application_name", "watch"})
+			conn, err = p.StandbyConnConfig(t.Context(), test.of, path, Param{"application_name", "watch"})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -273,7 +238,7 @@ func TestPasswordsOfStandbysAndServers(t *testing.T) {
 	if _, err := ConnString("host=db port=x password=hunter2").ConnConfig(path); err == nil || err.Error() != path+": invalid port" {
 		t.Errorf("error %v", err)
 	}
-	if _, err := (Postgres{PasswordFile: "/none"}).StandbyConnConfig("host=db", path); err == nil ||
+	if _, err := (Postgres{PasswordFile: "/none"}).StandbyConnConfig(t.Context(), "host=db", path); err == nil ||
 		!strings.HasPrefix(err.Error(), "postgres.password_file: ") {
 		t.Errorf("error %v", err)
 	}

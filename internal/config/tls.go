@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 )
 
 // ClientConfig returns the TLS configuration for the brokers, nil if TLS is not
@@ -17,13 +16,13 @@ func (t TLS) ClientConfig() (*tls.Config, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := readFile(t.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("kafka.tls.ca_file: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kafka.tls.ca_file: %s has no certificate in PEM form", t.CAFile)
+			return nil, fmt.Errorf("kafka.tls.ca_file: %s has no certificate in PEM form; name a file that begins with -----BEGIN CERTIFICATE-----", t.CAFile)
 		}
 	}
 	if t.CertFile != "" {
@@ -38,9 +37,17 @@ func (t TLS) ClientConfig() (*tls.Config, error) {
 }
 
 func (t TLS) keyPair() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	cert, err := readFile(t.CertFile)
 	if err != nil {
-		return nil, fmt.Errorf("kafka.tls.cert_file and kafka.tls.key_file: %w", err)
+		return nil, fmt.Errorf("kafka.tls.cert_file: %w", err)
+	}
+	key, err := readFile(t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.tls.key_file: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.tls.cert_file and kafka.tls.key_file: %w; name a certificate and its own key, both in PEM form and without a passphrase", err)
 	}
 	return &pair, nil
 }

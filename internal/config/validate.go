@@ -53,9 +53,17 @@ func (v *validator) fail(path, message string, involved ...string) {
 // stream's; what slots need is in serverToWatch.
 func (v *validator) required(path string, missing bool, example string) bool {
 	if missing && !v.unread && v.cfg.need == NeedStream {
-		v.fail(path, "is required, for example "+example)
+		v.fail(path, "is required, for example "+v.example(path, example))
 	}
 	return !missing
+}
+
+// example shows how to state a value: in the file, or without one as a variable.
+func (v *validator) example(path, value string) string {
+	if v.cfg.file == "" {
+		return envName(path) + "=" + strings.Trim(value, "[]")
+	}
+	return value
 }
 
 // oneOf reports a value that is not in the list.

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 func (v *validator) outbox(o *Outbox) {
@@ -15,6 +16,8 @@ func (v *validator) outbox(o *Outbox) {
 			v.fail(path, errTable.Error())
 		case seen[table]:
 			v.fail(path, fmt.Sprintf("%s is listed twice", table))
+		case strings.HasPrefix(table.Schema, "pg_temp"):
+			v.fail(path, fmt.Sprintf("%s is a temporary table, whose rows never reach the WAL; name a permanent one", table))
 		}
 		seen[table] = true
 	}

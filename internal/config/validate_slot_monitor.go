@@ -34,7 +34,7 @@ func (v *validator) slotMonitor(m *SlotMonitor) {
 // no server is reported by postgres.
 func (v *validator) serverToWatch(m *SlotMonitor) {
 	if v.cfg.need == NeedSlots && v.cfg.Postgres.URL == "" && len(m.Servers) == 0 && !v.unread {
-		v.fail("postgres.url", "is required, for example "+exampleURL+", unless slot_monitor.servers has a server",
+		v.fail("postgres.url", "is required, for example "+v.example("postgres.url", exampleURL)+", unless slot_monitor.servers has a server",
 			"slot_monitor.servers")
 	}
 }

@@ -1,5 +1,6 @@
-// Package human writes quantities for people: the same number looks the same in
-// alerts, on the screen of slot status and in the messages of slot commands.
+// Package human writes quantities and lines for people: the same number looks
+// the same in alerts, on the screen of slot status and in the messages of slot
+// commands, and every screen breaks its lines in the same way.
 package human
 
 import (

@@ -72,6 +72,19 @@ func (r Role) judge(found *role, server *server) (problems []Problem) {
 	return problems
 }
 
+// kindName is a pg_class.relkind in words.
+func kindName(kind string) string {
+	switch kind {
+	case "v":
+		return "view"
+	case "m":
+		return "materialized view"
+	case "f":
+		return "foreign table"
+	}
+	return "relation of another kind"
+}
+
 func (p *Plan) judgeTable(wanted Table, found *table, server *server) []Problem {
 	object := "table " + wanted.String()
 	switch {
@@ -81,7 +94,7 @@ func (p *Plan) judgeTable(wanted Table, found *table, server *server) []Problem 
 	case !found.Exists:
 		return nil
 	case found.Kind != "r" && found.Kind != "p":
-		return []Problem{{object, "exists and is not a table: only the rows of tables are in the WAL", "correct outbox.tables"}}
+		return []Problem{{object, "is a " + kindName(found.Kind) + ", and only the rows of tables are in the WAL", "name the table itself in outbox.tables"}}
 	}
 	var problems []Problem
 	for _, name := range found.Unlogged {

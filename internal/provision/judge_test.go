@@ -32,7 +32,7 @@ func TestSaysAllThatIsInTheWayAndChangesNothing(t *testing.T) {
 			Problem{object, "is UNLOGGED, so its rows never reach the WAL", "ALTER TABLE outbox SET LOGGED"},
 			Problem{object, "lacks what the configuration names: aggregate_version, region, at",
 				"ALTER TABLE public.outbox ADD COLUMN aggregate_version bigint, ADD COLUMN region text, ADD COLUMN at timestamptz; or name the right columns in outbox.columns, outbox.headers and kafka.topic"},
-			Problem{"table public.looks", "exists and is not a table: only the rows of tables are in the WAL", "correct outbox.tables"},
+			Problem{"table public.looks", "is a view, and only the rows of tables are in the WAL", "name the table itself in outbox.tables"},
 			Problem{"table nowhere.outbox", "has no schema: nowhere does not exist in database " + d.name, "CREATE SCHEMA nowhere, or correct outbox.tables"},
 			Problem{"publication " + d.name, "exists and does not publish inserts",
 				"ALTER PUBLICATION " + d.name + " SET (publish = 'insert'), if no other reader needs what it publishes now; else name another in postgres.publication"},

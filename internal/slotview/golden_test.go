@@ -3,37 +3,14 @@ package slotview
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cdcpub/cdcpub/internal/golden"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata anew")
-
-// golden compares with a file of testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; look at it, and if it is right: go test ./internal/slotview -update\ngot:\n%s\nwant:\n%s", path, got, want)
-	}
-}
 
 func render(t *testing.T, write func(*bytes.Buffer) error) string {
 	t.Helper()
@@ -53,7 +30,7 @@ func TestScreens(t *testing.T) {
 	for name, status := range cases() {
 		t.Run(name, func(t *testing.T) {
 			text := screen(t, status, Style{})
-			golden(t, name+".txt", []byte(text))
+			golden.Compare(t, name+".txt", []byte(text))
 			fitsTerminal(t, text)
 			verdict, _, _ := strings.Cut(text, " ")
 			if want := strings.ToUpper(status.Verdict.String()); verdict != want {
@@ -119,7 +96,7 @@ func TestColorIsOnTheVerdictsAndChangesNothingElse(t *testing.T) {
 func TestDocumentsKeepTheirNames(t *testing.T) {
 	for name, status := range cases() {
 		text := render(t, func(b *bytes.Buffer) error { return status.JSON(b) })
-		golden(t, name+".json", []byte(text))
+		golden.Compare(t, name+".json", []byte(text))
 		var document struct {
 			Verdict slotmon.Severity `json:"verdict"`
 			Name    string           `json:"name"`

@@ -93,7 +93,7 @@ func (l *List) notes(w io.Writer) error {
 		notes = append(notes, "Not visible: "+unseen)
 	}
 	for _, note := range notes {
-		for _, line := range wrap(clean(note), width) {
+		for _, line := range human.Wrap(human.Clean(note), width) {
 			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func (s *Listed) row() []string {
 		row[7] = *s.WALStatus
 	}
 	for i := range row {
-		row[i] = clean(row[i])
+		row[i] = human.Clean(row[i])
 		if row[i] == "" {
 			row[i] = "-"
 		}

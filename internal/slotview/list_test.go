@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/cdcpub/cdcpub/internal/golden"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
 
@@ -37,7 +38,7 @@ func lists() map[string]*List {
 func TestLists(t *testing.T) {
 	for name, list := range lists() {
 		text := render(t, func(b *bytes.Buffer) error { return list.Table(b, Style{}) })
-		golden(t, name+".txt", []byte(text))
+		golden.Compare(t, name+".txt", []byte(text))
 		if name != "list_longest" { // the name of a slot is never cut
 			fitsTerminal(t, text)
 		}
@@ -63,7 +64,7 @@ func TestLists(t *testing.T) {
 func TestListDocumentKeepsItsNames(t *testing.T) {
 	for name, list := range lists() {
 		text := render(t, func(b *bytes.Buffer) error { return list.JSON(b) })
-		golden(t, name+".json", []byte(text))
+		golden.Compare(t, name+".json", []byte(text))
 		var document List
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.DisallowUnknownFields()

@@ -28,7 +28,7 @@ func (s *Status) Nagios(w io.Writer) error {
 
 // plain is text without what has a meaning in the line.
 func plain(text string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(clean(text), "|", "/")), " ")
+	return strings.Join(strings.Fields(strings.ReplaceAll(human.Clean(text), "|", "/")), " ")
 }
 
 // sentence is the reasons, or what is good.

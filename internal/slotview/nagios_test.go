@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cdcpub/cdcpub/internal/golden"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
 
@@ -113,7 +114,7 @@ func nagios(t *testing.T, s *Status) string {
 func TestPluginLines(t *testing.T) {
 	for name, status := range cases() {
 		line := nagios(t, status)
-		golden(t, name+".nagios", []byte(line))
+		golden.Compare(t, name+".nagios", []byte(line))
 		p, err := parsePlugin(line)
 		if err != nil {
 			t.Errorf("%s: %v: %s", name, err, line)

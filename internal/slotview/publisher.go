@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
 
@@ -38,7 +39,7 @@ func Ask(ctx context.Context, base, slot string, timeout time.Duration) *slotmon
 	case status.State == "":
 		answer.Unanswered = "what answers there publishes nothing; is http.advertise the address of `cdcpub run`?"
 	case status.Slot != slot:
-		answer.Unanswered = fmt.Sprintf("a cdcpub answers there that publishes from slot %s; correct http.advertise", clean(status.Slot))
+		answer.Unanswered = fmt.Sprintf("a cdcpub answers there that publishes from slot %s; correct http.advertise", human.Clean(status.Slot))
 	default:
 		answer.State, answer.Role, answer.Slot = status.State, status.Role, status.Slot
 		if status.Stall != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
 
@@ -74,7 +75,7 @@ const verdictWidth = 8
 
 // lead writes text in lines behind a first column of verdictWidth.
 func lead(b *strings.Builder, first, text string) {
-	for i, line := range wrap(clean(text), width-verdictWidth-2) {
+	for i, line := range human.Wrap(human.Clean(text), width-verdictWidth-2) {
 		if i > 0 {
 			first = strings.Repeat(" ", verdictWidth)
 		}
@@ -88,7 +89,7 @@ func labelled(b *strings.Builder, indent int, label, text string) {
 	if indent > 0 {
 		labelWidth = 5
 	}
-	for i, line := range wrap(clean(text), width-indent-labelWidth-2) {
+	for i, line := range human.Wrap(human.Clean(text), width-indent-labelWidth-2) {
 		if i > 0 {
 			label = ""
 		}
