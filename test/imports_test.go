@@ -45,17 +45,20 @@ func packages(t *testing.T, args ...string) []listed {
 // way: commands, publisher, pipeline, and the pure parts that know nothing of
 // each other.
 var allowed = map[string][]string{
-	"wal":                     {"internal/peercert"},
+	"wal":                     {"internal/pgfault"},
 	"checkpoint":              {},
 	"router":                  {"wal"},
 	"slotmon":                 {"internal/human"},
 	"internal/human":          {},
+	"internal/pause":          {},
+	"internal/golden":         {},
+	"internal/pgfault":        {"internal/human", "internal/peercert"},
 	"internal/spelling":       {},
 	"internal/latency":        {},
 	"internal/config":         {"internal/spelling"},
 	"internal/pipeline":       {"wal", "router", "checkpoint"},
-	"internal/kafka":          {"internal/pipeline", "router", "internal/latency", "internal/peercert"},
-	"internal/publisher":      {"wal", "router", "checkpoint", "internal/pipeline"},
+	"internal/kafka":          {"internal/pipeline", "router", "internal/latency", "internal/peercert", "internal/pause"},
+	"internal/publisher":      {"wal", "router", "checkpoint", "internal/human", "internal/pipeline"},
 	"internal/monitor":        {"slotmon"},
 	"internal/notify":         {"slotmon"},
 	"internal/metrics":        {"slotmon", "internal/monitor", "internal/publisher", "internal/kafka", "internal/latency"},

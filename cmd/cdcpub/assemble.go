@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,8 +40,10 @@ func assemble(c *config.Config, log *zap.Logger) (*service, error) {
 	}
 	return &service{client: client, publisher: publisher.New(publisher.Config{
 		WAL: source, Route: route.Route,
-		Window:          checkpoint.Limits{Records: c.Window.Records, Bytes: int(c.Window.Bytes)},
-		NewProducer:     func(lease func() bool) pipeline.Producer { return client.NewProducer(lease, log) },
+		Window: checkpoint.Limits{Records: c.Window.Records, Bytes: int(c.Window.Bytes)},
+		NewProducer: func(systemID string, lease func() bool) pipeline.Producer {
+			return client.NewProducer(transactionalID(c, systemID), lease, log)
+		},
 		ShutdownTimeout: time.Duration(c.ShutdownTimeout),
 		ExitOnStop:      c.OnStop == config.OnStopExit,
 		Log:             log,
@@ -51,7 +54,17 @@ func source(c *config.Config) (wal.Config, error) {
 	if _, err := c.Postgres.ConnConfigWithoutSecret(); err != nil {
 		return wal.Config{}, err
 	}
-	connect := func(ctx context.Context) (*wal.ConnConfig, error) { return c.Postgres.ConnConfigContext(ctx) }
+	if err := c.Postgres.CheckSecret(); err != nil {
+		return wal.Config{}, err
+	}
+	connect := func(ctx context.Context) (*wal.ConnConfig, error) {
+		settings, err := c.Postgres.ConnConfigContext(ctx)
+		if err != nil {
+			// What gives passwords is often a service that comes back, as a server is.
+			err = fmt.Errorf("%w; trying again, nothing is lost while the slot keeps its WAL", err)
+		}
+		return settings, err
+	}
 	tables := make([]wal.Table, 0, len(c.Outbox.Tables))
 	for _, table := range c.Outbox.Tables {
 		tables = append(tables, wal.Table{Schema: table.Schema, Name: table.Name})

@@ -61,14 +61,14 @@ func (c *checkCommand) Run(ctx context.Context, p *process) error {
 func (c *checkCommand) facts(ctx context.Context, loaded *config.Config) *check.Facts {
 	facts := &check.Facts{Setup: c.setup(loaded)}
 	askPostgres(ctx, loaded, facts)
-	facts.Kafka = askKafka(ctx, loaded, facts.Topics())
+	facts.Kafka = askKafka(ctx, loaded, facts.Topics(), facts.Postgres.Replication.SystemID)
 	return facts
 }
 
 // setup is what the configuration says, in the terms of the checks.
 func (c *checkCommand) setup(loaded *config.Config) check.Setup {
 	setup := check.Setup{
-		File: c.Config, Slot: loaded.Postgres.Slot, Publication: loaded.Postgres.Publication,
+		File: loaded.File(), Slot: loaded.Postgres.Slot, Publication: loaded.Postgres.Publication,
 		Route: routing(loaded), AggregateVersion: loaded.Outbox.Columns.AggregateVersion,
 		Brokers: loaded.Kafka.Brokers, KafkaUser: loaded.Kafka.SASL.User,
 		Tools:      loaded.Kafka.TLS.Enabled || loaded.Kafka.SASL.Mechanism != "",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cdcpub/cdcpub/internal/check"
 	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/internal/kafka"
 )
 
@@ -23,15 +24,12 @@ const checkApplication = "cdcpub check"
 // to connect, not one of the configuration: Kafka is looked at all the same.
 func askPostgres(ctx context.Context, c *config.Config, facts *check.Facts) {
 	pg := &facts.Postgres
-	own := askReplication(ctx, c, &pg.Replication)
-	server, err := newSQLServer(c.Postgres.ConnConfigWithoutSecret, checkTimeout)
+	server, err := unprovenServer(c, checkApplication, checkTimeout)
 	if err != nil {
-		pg.Unreachable = failureOf(err)
+		pg.Unreachable, pg.Replication.Refused = failureOf(err), failureOf(err)
 		return
 	}
-	server.source = func(extra ...config.Param) (*pgconn.Config, error) {
-		return c.Postgres.ConnConfigContext(ctx, append(extra, config.Param{Name: "application_name", Value: checkApplication})...)
-	}
+	own := askReplication(ctx, c, server, &pg.Replication)
 	pg.Server, pg.User, pg.Database = server.name, server.user, server.database
 	if pg.Database == "" {
 		pg.Database = server.user // as the server does
@@ -46,23 +44,16 @@ func askPostgres(ctx context.Context, c *config.Config, facts *check.Facts) {
 }
 
 // askReplication returns the process id of the walsender, 0 if there was none.
-func askReplication(ctx context.Context, c *config.Config, r *check.Replication) uint32 {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+func askReplication(ctx context.Context, c *config.Config, server *sqlServer, r *check.Replication) uint32 {
+	ctx, cancel := server.bound(ctx)
 	defer cancel()
 	params := []config.Param{
-		{Name: "replication", Value: "database"},
-		{Name: "application_name", Value: checkApplication},
 		{Name: "wal_sender_timeout", Value: strconv.FormatInt(time.Duration(c.Postgres.WALSenderTimeout).Milliseconds(), 10) + "ms"},
 	}
 	for _, setting := range check.SessionSettings() {
 		params = append(params, config.Param{Name: setting[0], Value: setting[1]})
 	}
-	settings, err := c.Postgres.ConnConfigContext(ctx, params...)
-	if err != nil {
-		r.Refused = failureOf(err)
-		return 0
-	}
-	conn, err := pgconn.ConnectConfig(ctx, settings)
+	conn, err := server.connectForReplication(ctx, params...)
 	if err != nil {
 		r.Refused = failureOf(err)
 		return 0
@@ -87,24 +78,42 @@ func failureOf(err error) *check.Failure {
 	}
 	if errors.As(err, &refused) {
 		failure.SQLState = refused.Code
-		failure.Text = oneLine(refused.Message) + " (SQLSTATE " + refused.Code + ")"
+		failure.Text = human.OneLine(refused.Message) + " (SQLSTATE " + refused.Code + ")"
 	}
 	return failure
 }
 
-// askKafka looks at the cluster and the topics.
-func askKafka(ctx context.Context, c *config.Config, topics []string) check.Kafka {
+// askKafka looks at the cluster and the topics. systemID is PostgreSQL's, empty
+// if it did not answer.
+func askKafka(ctx context.Context, c *config.Config, topics []string, systemID string) check.Kafka {
 	client, err := kafkaClient(c)
 	if err != nil {
-		return check.Kafka{Failed: oneLine(err.Error())}
+		return check.Kafka{Failed: human.OneLine(err.Error())}
 	}
 	defer client.Close()
 	cluster, err := client.Describe(ctx, topics)
 	found := kafkaFacts(cluster)
 	if err != nil {
-		found.Failed = oneLine(err.Error())
+		found.Failed = human.OneLine(err.Error())
+		return found
 	}
+	found.Fencing = askFencing(ctx, client, transactionalID(c, systemID), systemID)
 	return found
+}
+
+func askFencing(ctx context.Context, client *kafka.Client, id, systemID string) check.Fencing {
+	if id == "" {
+		return check.Fencing{}
+	}
+	if systemID == "" {
+		return check.Fencing{ID: id + "SYSTEM_IDENTIFIER", Unseen: "PostgreSQL did not say its system identifier"}
+	}
+	permission, err := client.MayFence(ctx, id)
+	fencing := check.Fencing{ID: id, Allowed: allowed(permission)}
+	if err != nil {
+		fencing.Unseen = human.OneLine(err.Error())
+	}
+	return fencing
 }
 
 // kafkaFacts are those of a cluster, in the terms of the checks.

@@ -23,11 +23,10 @@ type process struct {
 	stdin io.Reader
 }
 
-// configFile is the file that is read when the command line names none.
-func (p *process) configFile() string {
-	file := "cdcpub.yaml"
+// configFile is the file that CDCPUB_CONFIG names, "" if it names none.
+func (p *process) configFile() (file string) {
 	for _, variable := range p.env {
-		if value, ok := strings.CutPrefix(variable, "CDCPUB_CONFIG="); ok && value != "" {
+		if value, ok := strings.CutPrefix(variable, "CDCPUB_CONFIG="); ok {
 			file = value
 		}
 	}
@@ -48,15 +47,38 @@ type commands struct {
 
 // configFile is the flag that every command shares.
 type configFile struct {
-	Config string `short:"c" name:"config" placeholder:"FILE" default:"${config}" help:"Configuration file; by default $CDCPUB_CONFIG, else cdcpub.yaml."`
+	Config *string `short:"c" name:"config" placeholder:"FILE" help:"Configuration file; by default $CDCPUB_CONFIG, else cdcpub.yaml, else none if there are CDCPUB_ variables; '' for none."`
 }
 
 func (f configFile) load(p *process) (*config.Config, error) {
-	loaded, err := config.Load(f.Config, p.env)
+	return f.loadFor(p, config.NeedStream)
+}
+
+func (f configFile) loadFor(p *process, need config.Need) (*config.Config, error) {
+	path, named, err := f.path(p)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	loaded, err := config.LoadFor(path, p.env, need)
+	if err != nil && path == "" && !named {
+		err = fmt.Errorf("%w\nthere is no %s in this directory, so only variables were read; name a file with -c FILE or CDCPUB_CONFIG, or state these too", err, config.DefaultFile)
+	}
 	if err != nil {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	return loaded, nil
+}
+
+// path is the file to read, "" for none. named tells that somebody said so.
+func (f configFile) path(p *process) (path string, named bool, err error) {
+	if f.Config != nil {
+		return *f.Config, true, nil
+	}
+	if path = p.configFile(); path != "" {
+		return path, true, nil
+	}
+	path, err = config.Locate(p.env)
+	return path, false, err
 }
 
 // Exit codes, as the command's documentation lists them.
@@ -95,20 +117,19 @@ func run(ctx context.Context, p process) (code int) {
 	parser, err := kong.New(&cli, kong.Name("cdcpub"),
 		kong.Description("Publishes a PostgreSQL outbox to Kafka, in commit order, losing nothing."),
 		kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { panic(helped{}) }),
-		kong.Vars{"config": p.configFile()},
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
+		durationFlags, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
 	if err != nil {
 		panic(err) // the command line's own definition is wrong
 	}
 	parsed, err := parser.Parse(p.args)
-	if err != nil && p.misusedStatus(err) {
+	if err == nil {
+		return p.report(parsed.Run())
+	}
+	wrong := misuse(parser.Model.Node, p.args, err)
+	if p.misusedStatus(wrong) {
 		return exitUnknown
 	}
-	if err != nil {
-		fmt.Fprintf(p.stderr, "cdcpub: %v\nTry: cdcpub --help\n", err)
-		return exitUsage
-	}
-	return p.report(parsed.Run())
+	return p.report(&exitError{code: exitUsage, err: wrong})
 }
 
 // report prints what went wrong, once, and returns the exit code.
@@ -135,7 +156,9 @@ type configPrintCommand struct{ configFile }
 // Help is shown below the flags' overview.
 func (configPrintCommand) Help() string {
 	return `What it prints is a configuration file again, with every setting. All problems of
-a configuration are reported at once, with exit code 2.
+a configuration are reported at once, with exit code 2. One that names
+slot_monitor.servers and states nothing of a stream is for "cdcpub slot watch", and
+needs nothing else.
 
 Example:
 
@@ -143,7 +166,7 @@ Example:
 }
 
 func (c *configPrintCommand) Run(p *process) error {
-	loaded, err := c.load(p)
+	loaded, err := c.loadFor(p, config.NeedStated)
 	if err != nil {
 		return err
 	}

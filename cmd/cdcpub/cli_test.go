@@ -70,7 +70,7 @@ func TestCommandLine(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		"no command":           {args: nil, code: exitUsage, stderr: []string{"cdcpub: expected one of", "run", "init", "Try: cdcpub --help"}},
+		"no command":           {args: nil, code: exitUsage, stderr: []string{"cdcpub: a command is missing", "run", "init", "Try: cdcpub --help"}},
 		"unknown command":      {args: []string{"publish"}, code: exitUsage, stderr: []string{"publish", "Try: cdcpub --help"}},
 		"unknown flag":         {args: []string{"run", "--fast"}, code: exitUsage, stderr: []string{"--fast"}},
 		"help":                 {args: []string{"--help"}, code: exitDone, stdout: []string{"Usage: cdcpub", "run", "init", "config print", "version"}},

@@ -32,7 +32,8 @@ missing tables are added to the publication; if it does not fit, init says all t
 is wrong and creates nothing. It may be run again at any time.
 
 Exit code: 0 everything is there; 1 another try may cure it; 2 usage or
-configuration; 3 something that exists does not fit, or a right is missing.
+configuration; 3 something that exists does not fit, a right is missing, or the
+server refuses the login.
 
 Examples:
 
@@ -126,13 +127,13 @@ func (s *setup) create(ctx context.Context) error {
 }
 
 func (s *setup) createInPostgres(ctx context.Context) error {
-	admin, err := s.admin(ctx)
+	admin, err := s.admin()
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
 	conn, err := admin.connect(ctx)
 	if err != nil {
-		return err
+		return withExitCode(err)
 	}
 	defer closeConn(conn)
 	if err := provision.Run(ctx, conn, s.plan, s.report); err != nil {
@@ -171,30 +172,34 @@ func (s *setup) explain(err error) error {
 // limits of their own.
 const adminTimeout = 15 * time.Second
 
+const initApplication = "cdcpub init"
+
 // admin is the server that things are created on, by --admin-url if there is
 // one. A connection string without a database goes to the service's.
-func (s *setup) admin(ctx context.Context) (*sqlServer, error) {
-	source := func(extra ...config.Param) (*pgconn.Config, error) {
-		if s.AdminURL == "" {
-			return s.config.Postgres.ConnConfigContext(ctx, extra...)
-		}
-		settings, err := config.ConnString(s.AdminURL).ConnConfig("--admin-url", extra...)
-		if err == nil && settings.Database == "" {
+func (s *setup) admin() (*sqlServer, error) {
+	if s.AdminURL == "" {
+		return publishedServer(s.config, initApplication, adminTimeout)
+	}
+	const stated = "--admin-url"
+	url := config.ConnString(s.AdminURL)
+	where, err := url.ConnConfig(stated)
+	if err != nil {
+		return nil, err
+	}
+	if where.Database == "" {
+		where.Database = s.database
+	}
+	if where.Database != s.database {
+		return nil, fmt.Errorf("--admin-url goes to database %s and postgres.url to %s: what is created in one is not seen in the other; name the same database in both", where.Database, s.database)
+	}
+	source := func(_ context.Context, extra ...config.Param) (*pgconn.Config, error) {
+		settings, err := url.ConnConfig(stated, extra...)
+		if err == nil {
 			settings.Database = s.database
 		}
 		return settings, err
 	}
-	named := func(extra ...config.Param) (*pgconn.Config, error) {
-		return source(append(extra, config.Param{Name: "application_name", Value: "cdcpub init"})...)
-	}
-	admin, err := newSQLServer(named, adminTimeout)
-	if err != nil {
-		return nil, err
-	}
-	if s.AdminURL != "" && admin.database != s.database {
-		return nil, fmt.Errorf("--admin-url goes to database %s and postgres.url to %s: what is created in one is not seen in the other", admin.database, s.database)
-	}
-	return admin, nil
+	return newSQLServer(where, stated, initApplication, adminTimeout, source), nil
 }
 
 // closeConn also waits until a statement that was given up has been cancelled

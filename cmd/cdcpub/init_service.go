@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/cdcpub/cdcpub/internal/config"
 	"github.com/cdcpub/cdcpub/internal/provision"
 )
 
@@ -46,13 +43,13 @@ func (s *setup) serviceProblem(ctx context.Context, admin *pgx.Conn) (string, er
 		}
 		return strings.Join(texts, "; ") + "; init --create-roles creates a missing role", nil
 	}
-	server, err := newSQLServer(s.config.Postgres.ConnConfigWithoutSecret, adminTimeout)
+	server, err := publishedServer(s.config, initApplication, adminTimeout)
 	if err != nil {
 		return err.Error(), nil
 	}
-	system, err := identify(ctx, s.config)
+	system, err := server.identify(ctx)
 	if err != nil {
-		return server.explain(ctx, err).Error(), nil
+		return err.Error(), nil
 	}
 	// Not every managed server lets its administrator look.
 	var here *string
@@ -69,12 +66,8 @@ func (s *setup) serviceProblem(ctx context.Context, admin *pgx.Conn) (string, er
 
 // identify opens a replication connection, as run does, and returns the
 // identifier of the server.
-func identify(ctx context.Context, c *config.Config) (string, error) {
-	settings, err := c.Postgres.ConnConfigContext(ctx, config.Param{Name: "replication", Value: "database"})
-	if err != nil {
-		return "", err
-	}
-	conn, err := pgconn.ConnectConfig(ctx, settings)
+func (s *sqlServer) identify(ctx context.Context) (string, error) {
+	conn, err := s.connectForReplication(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +78,7 @@ func identify(ctx context.Context, c *config.Config) (string, error) {
 	}()
 	system, err := pglogrepl.IdentifySystem(ctx, conn)
 	if err != nil {
-		return "", errors.Join(errors.New("the connection cannot be used for replication"), err)
+		return "", fmt.Errorf("the connection cannot be used for replication: %w", s.explain(ctx, err))
 	}
 	return system.SystemID, nil
 }

@@ -169,7 +169,7 @@ func TestInitSaysWhyTheServiceCannotConnectYet(t *testing.T) {
 	s.file = file(t, fmt.Sprintf("postgres: {url: '%s', slot: shop, publication: shop}\noutbox: {tables: [public.outbox]}\nkafka: {brokers: [127.0.0.1:1]}\n", s.url("service")))
 	got := s.init(t, "--admin-url="+server.URL("postgres"), "--create-roles", "--monitor-role=none")
 	got.expect(t, exitDone, []string{"role service                             created, without a password", "slot shop"},
-		[]string{"warning: role service cannot publish by postgres.url yet: PostgreSQL at SERVER: ", "check user service, its password"})
+		[]string{"warning: role service cannot publish by postgres.url yet: PostgreSQL at SERVER: ", "correct the user in postgres.url, or its password"})
 	if all := got.stdout + got.stderr; strings.Contains(all, "of the superuser") || strings.Contains(all, "monitor") {
 		t.Errorf("says %s", all)
 	}
@@ -188,7 +188,7 @@ func TestInitRefusals(t *testing.T) {
 		"the rights of the service are not enough": {nil, exitRefused, "cdcpub: create table public.outbox: ERROR: permission denied for schema public (SQLSTATE 42501); init needs the rights of the tables' owner and REPLICATION, the service itself only the latter: give the owner's connection with --admin-url, or have the output of --print run by whoever has the rights\n"},
 		"nor those of an owner, for roles": {[]string{"--admin-url=" + s.url("owner"), "--create-roles"}, exitRefused, "cdcpub: nothing was created, because this is in the way:\n" +
 			"  role service exists and may not read slots\n    ALTER ROLE service REPLICATION\n"},
-		"another database":     {[]string{"--admin-url=" + server.URL("postgres")}, exitUsage, "cdcpub: --admin-url goes to database postgres and postgres.url to DATABASE: what is created in one is not seen in the other\n"},
+		"another database":     {[]string{"--admin-url=" + server.URL("postgres")}, exitUsage, "cdcpub: --admin-url goes to database postgres and postgres.url to DATABASE: what is created in one is not seen in the other; name the same database in both\n"},
 		"no connection string": {[]string{"--admin-url=postgres://a:secret@db:port/shop"}, exitUsage, "cdcpub: --admin-url: "},
 	} {
 		t.Run(name, func(t *testing.T) {

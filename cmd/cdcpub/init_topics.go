@@ -165,7 +165,7 @@ func (s *setup) topicCommands() string {
 	}
 	lines := []string{"", "-- The topics, for a shell with Kafka's tools:"}
 	for _, topic := range s.topics {
-		lines = append(lines, "--     "+oneLine(command+" --create --if-not-exists --topic "+topic+options.String()))
+		lines = append(lines, "--     "+human.OneLine(command+" --create --if-not-exists --topic "+topic+options.String()))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

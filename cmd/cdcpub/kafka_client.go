@@ -29,6 +29,15 @@ func kafkaClient(c *config.Config) (*kafka.Client, error) {
 	return kafka.NewClient(settings)
 }
 
+// transactionalID is the same for all publishers of a slot and for nobody else;
+// slot names are unique on a server. It is empty when fencing is off.
+func transactionalID(c *config.Config, systemID string) string {
+	if !c.Kafka.Fencing {
+		return ""
+	}
+	return "cdcpub-" + c.Postgres.Slot + "-" + systemID
+}
+
 // saslOf is nil without a mechanism.
 func saslOf(s *config.SASL) (*kafka.SASL, error) {
 	made := &kafka.SASL{Mechanism: string(s.Mechanism), User: s.User}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pglogrepl"
 	"go.uber.org/zap"
 
 	"github.com/cdcpub/cdcpub/internal/admin"
@@ -74,6 +74,9 @@ func newObserver(c *config.Config, targets []monitor.Target, beside observed, lo
 func alertSinks(c *config.Config, log *zap.Logger) ([]notify.Sink, error) {
 	sinks := []notify.Sink{notify.NewLog(log)}
 	if url := c.SlotMonitor.Webhook.URL; url != "" {
+		if err := c.SlotMonitor.Webhook.CheckSecret(); err != nil {
+			return nil, err // at the first alert it would be too late to notice
+		}
 		webhook, err := notify.NewWebhook(string(url), c.SlotMonitor.Webhook.SecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("slot_monitor.webhook.url: %w", err)
@@ -140,11 +143,12 @@ func publishingTarget(c *config.Config, p *publisher.Publisher) (monitor.Target,
 	}
 	target.Alone = true
 	target.Publisher = func() *slotmon.Publisher { return ownState(p.Status()) }
-	drifted := false // belongs to the goroutine that judges
+	drifted, altered := false, false // belong to the goroutine that judges
 	target.Judged = func(report slotmon.Report) {
-		before := drifted
-		if drifted = slices.ContainsFunc(report.Findings, drift); drifted && !before {
-			p.Recheck()
+		before, changed := drifted, altered
+		drifted, altered = slices.ContainsFunc(report.Findings, drift), report.Trend.PublicationChanged
+		if drifted && !before || altered && !changed {
+			p.Recheck(doubt(report.Trend))
 		}
 	}
 	return target, nil
@@ -153,6 +157,15 @@ func publishingTarget(c *config.Config, p *publisher.Publisher) (monitor.Target,
 // drift tells if rows may be missing in the stream.
 func drift(f slotmon.Finding) bool {
 	return f.ID == slotmon.PublicationMissing || f.ID == slotmon.PublicationTables || f.ID == slotmon.PublicationChanged
+}
+
+// doubt is what the publisher should know of a publication that has drifted.
+func doubt(trend slotmon.Trend) publisher.Doubt {
+	doubt := publisher.Doubt{Altered: trend.PublicationChanged}
+	if trend.PublicationWhole != nil {
+		doubt.Whole = publisher.Whole{LSN: pglogrepl.LSN(*trend.PublicationWhole), Seen: trend.WholeSeen}
+	}
+	return doubt
 }
 
 // ownState is what slotmon wants to know of the publisher in this process.
@@ -166,11 +179,11 @@ func ownState(s publisher.Status) *slotmon.Publisher {
 
 // configuredTarget is the server of postgres.url with its standbys.
 func configuredTarget(c *config.Config) (monitor.Target, error) {
-	asked, err := newSQLServer(c.Postgres.ConnConfig, time.Duration(c.SlotMonitor.Timeout))
+	asked, err := publishedServer(c, slotApplication, time.Duration(c.SlotMonitor.Timeout))
 	if err != nil {
 		return monitor.Target{}, &exitError{code: exitUsage, err: err}
 	}
-	server := &slotServer{sqlServer: *asked, config: c}
+	server := &slotServer{sqlServer: asked, config: c}
 	question := server.question(true)
 	target := monitor.Target{
 		Name: server.name, Slot: c.Postgres.Slot, Expected: expectedOf(c, server.database),
@@ -194,9 +207,7 @@ func configuredTarget(c *config.Config) (monitor.Target, error) {
 // watchedTarget is one of slot_monitor.servers.
 func watchedTarget(c *config.Config, i int) (monitor.Target, error) {
 	path := fmt.Sprintf("slot_monitor.servers[%d]", i)
-	server, err := newSQLServer(func(extra ...config.Param) (*pgconn.Config, error) {
-		return c.SlotMonitor.Servers[i].ConnConfig(path, extra...)
-	}, time.Duration(c.SlotMonitor.Timeout))
+	server, err := serverAt(c.SlotMonitor.Servers[i], path, slotApplication, time.Duration(c.SlotMonitor.Timeout))
 	if err != nil {
 		return monitor.Target{}, &exitError{code: exitUsage, err: err}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/cdcpub/cdcpub/internal/slotctl"
 )
@@ -69,7 +70,11 @@ func withExitCode(err error) error {
 	var unknown *slotctl.UnknownSlotError
 	var rights *slotctl.RightsError
 	var changed *slotctl.HolderChangedError
-	if errors.As(err, &refused) || errors.As(err, &unknown) || errors.As(err, &rights) || errors.As(err, &changed) {
+	var server *serverError
+	var limit *pgconn.PgError
+	if errors.As(err, &refused) || errors.As(err, &unknown) || errors.As(err, &rights) || errors.As(err, &changed) ||
+		errors.As(err, &server) && server.refused ||
+		errors.As(err, &limit) && limit.Code == "53400" { // configuration_limit_exceeded: no slot is free
 		return &exitError{code: exitRefused, err: err}
 	}
 	return err

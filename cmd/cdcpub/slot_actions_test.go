@@ -225,8 +225,8 @@ whether a standby has it ready was not checked, since none is configured (slot_m
 	nowhere := o.runWith(t, monitor, "", "create", "nowhere", "--failover", "--yes", "-o", "json", "--ready-timeout", "1s", "--standby", "postgres://u@127.0.0.1:1/x")
 	nowhere.object(t, exitFailure, map[string]any{"action": "create", "done": true, "failover": true, "failover_ready": false, "confirmed_flush_lsn": o.confirmed(t, "nowhere")})
 	nowhere.says(t, exitFailure, nowhere.stdout, fmt.Sprintf(create, "nowhere")+fmt.Sprintf(waits, "1s")+unsynchronized+`created failover slot nowhere; waiting for a standby
-standby SERVER: cannot be asked: PostgreSQL at SERVER: connection refused
-cdcpub: slot nowhere exists, but no standby has it ready (within 1s): it would not survive a failover; standby SERVER: cannot be asked: PostgreSQL at SERVER: connection refused
+standby SERVER: cannot be asked: PostgreSQL at SERVER: connection refused: nothing listens there; start PostgreSQL, or correct host and port in --standby
+cdcpub: slot nowhere exists, but no standby has it ready (within 1s): it would not survive a failover; standby SERVER: cannot be asked: PostgreSQL at SERVER: connection refused: nothing listens there; start PostgreSQL, or correct host and port in --standby
 `)
 	o.run(t, "", "create", "bad", "--failover", "--yes", "--standby", "postgres://u@h/d?sslmode=none").expect(t, exitUsage, nil, []string{"--standby: ", "sslmode"})
 }

@@ -105,7 +105,7 @@ func (c *slotAdvanceCommand) count(ctx context.Context, a *action, plan *slotctl
 		a.say("How many rows are skipped was not counted: no --publication is given.")
 		return nil, nil
 	}
-	reader, err := a.reader()
+	reader, err := a.reader(ctx)
 	if err != nil {
 		return nil, err
 	}

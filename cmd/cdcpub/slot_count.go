@@ -1,23 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/cdcpub/cdcpub/internal/config"
 	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/internal/slotctl"
 )
 
 // reader says how to connect for reading a slot.
-func (a *action) reader() (*pgconn.Config, error) {
-	reader, err := a.server.source(config.Param{Name: "application_name", Value: slotApplication})
-	if err != nil {
-		return nil, &exitError{code: exitUsage, err: err}
-	}
-	return reader, nil
+func (a *action) reader(ctx context.Context) (*pgconn.Config, error) {
+	return a.server.settings(ctx)
 }
 
 // published are the publications that the slot is read with: the named ones, or

@@ -107,7 +107,7 @@ func (c *slotCreateCommand) standbys(a *action) ([]slotctl.Standby, error) {
 }
 
 func (c *slotCreateCommand) awaitStandby(ctx context.Context, a *action, done createResult, publications []string, standbys []slotctl.Standby) error {
-	reader, err := a.reader()
+	reader, err := a.reader(ctx)
 	if err != nil {
 		return err
 	}

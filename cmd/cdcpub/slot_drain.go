@@ -81,7 +81,7 @@ func (c *slotDrainCommand) count(ctx context.Context, a *action, drain *slotctl.
 	if len(publications) == 0 {
 		return nil, nobody
 	}
-	reader, err := a.reader()
+	reader, err := a.reader(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func TestURLOfAnotherServerLeavesOutWhatBelongsToTheConfiguredOne(t *testing.T) 
 slot_monitor: {volume: {size: 3GiB}, standbys: ['postgres://127.0.0.1:7/shop']}
 `)
 	for url, same := range map[string]bool{"postgres://admin:horse@127.0.0.1:5/postgres": true, "postgres://cdcpub@127.0.0.1:6/shop": false} {
-		server, err := slotFlags{configFile: configFile{config}, URL: url}.server(&process{})
+		server, err := slotFlags{configFile: configFile{&config}, URL: url}.server(&process{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func (c *slotListCommand) Run(ctx context.Context, p *process) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return err
+		return withExitCode(err)
 	}
 	list := server.list(sample)
 	if c.Output == "json" {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/cdcpub/cdcpub/internal/config"
+	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
 
@@ -59,10 +57,7 @@ func standbysAt(c *config.Config, urls []config.ConnString, stated string) ([]*s
 	servers := make([]*sqlServer, len(urls))
 	for i, url := range urls {
 		var err error
-		servers[i], err = newSQLServer(func(extra ...config.Param) (*pgconn.Config, error) {
-			return c.Postgres.StandbyConnConfig(url, stated, extra...)
-		}, time.Duration(c.SlotMonitor.Timeout))
-		if err != nil {
+		if servers[i], err = standbyServer(c, url, stated); err != nil {
 			return nil, err
 		}
 	}
@@ -94,5 +89,5 @@ func reason(err error) string {
 	if errors.As(err, &failed) {
 		return failed.reason()
 	}
-	return oneLine(err.Error())
+	return human.OneLine(err.Error())
 }

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/cdcpub/cdcpub/internal/pause"
 	"github.com/cdcpub/cdcpub/internal/slotview"
 	"github.com/cdcpub/cdcpub/slotmon"
 )
@@ -143,7 +142,7 @@ func (s *slotServer) takeSamples(ctx context.Context, subject *slotmon.Subject, 
 	}
 	add(first)
 	for slot != nil && apart > 0 {
-		if err := wait(ctx, time.Until(subject.Sample.Taken.Add(apart))); err != nil {
+		if err := pause.For(ctx, time.Until(subject.Sample.Taken.Add(apart))); err != nil {
 			return err
 		}
 		next, err := s.sample(ctx, q)
@@ -160,29 +159,13 @@ func (s *slotServer) takeSamples(ctx context.Context, subject *slotmon.Subject, 
 	return nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // misusedStatus answers a command line of slot status that cannot be parsed: a
 // line that monitoring shows, and unknown, since 2 would be critical. It tells
 // if it was one.
-func (p *process) misusedStatus(err error) bool {
-	var misused *kong.ParseError
-	if !errors.As(err, &misused) || misused.Context == nil {
+func (p *process) misusedStatus(wrong *usageError) bool {
+	if wrong.command != "slot status" {
 		return false
 	}
-	selected := misused.Context.Selected()
-	if selected == nil || selected.Path() != "slot status" {
-		return false
-	}
-	_ = slotview.Failed("", misused.Error()+"; see cdcpub slot status --help").Nagios(p.stdout)
+	_ = slotview.Failed("", wrong.text+"; see "+wrong.help()).Nagios(p.stdout)
 	return true
 }

@@ -32,11 +32,7 @@ func (c *slotTakeoverCommand) Run(ctx context.Context, p *process) error {
 }
 
 func (c *slotTakeoverCommand) takeover(ctx context.Context, a *action) error {
-	applications, err := c.applications(a)
-	if err != nil {
-		return &exitError{code: exitUsage, err: err}
-	}
-	slot, err := slotctl.CheckTakeover(ctx, a.conn, c.Slot, applications)
+	slot, err := slotctl.CheckTakeover(ctx, a.conn, c.Slot, c.applications(a))
 	switch {
 	case err != nil:
 		return err
@@ -71,16 +67,12 @@ func (c *slotTakeoverCommand) takeover(ctx context.Context, a *action) error {
 
 // applications are the application_names whose holders may be ended: what
 // cdcpub run sets, or finds in the connection string, and --from.
-func (c *slotTakeoverCommand) applications(a *action) ([]string, error) {
-	publisher, err := a.server.source()
-	if err != nil {
-		return nil, err
-	}
-	names := []string{publisher.RuntimeParams["application_name"], "cdcpub"}
+func (c *slotTakeoverCommand) applications(a *action) []string {
+	names := []string{a.server.publisherName, "cdcpub"}
 	if c.From != "" {
 		names = append(names, c.From)
 	}
-	return slices.Compact(names), nil
+	return slices.Compact(names)
 }
 
 // announce says what it means for data, which depends on whose slot it is.

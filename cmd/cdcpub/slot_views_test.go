@@ -210,7 +210,7 @@ func TestSlotViewsOfALiveServer(t *testing.T) {
 		if len(answers) != 2 || !strings.Contains(answers[0].Not, "not a standby") || answers[0].Slot != nil || answers[0].Unreachable != "" || !strings.HasSuffix(answers[0].Address, "/"+o.database) {
 			t.Errorf("%+v", answers)
 		}
-		if answers[1].Unreachable != "connection refused" || answers[1].Slot != nil || answers[1].Address != "127.0.0.1:1/shop" {
+		if answers[1].Unreachable != "connection refused: nothing listens there; start PostgreSQL, or correct host and port in slot_monitor.standbys" || answers[1].Slot != nil || answers[1].Address != "127.0.0.1:1/shop" {
 			t.Errorf("%+v", answers[1])
 		}
 	})
@@ -348,9 +348,9 @@ func TestSlotViewsDoNotWaitForEver(t *testing.T) {
 func TestServerErrorsAreOneLineWithACure(t *testing.T) {
 	s := &sqlServer{name: "db:5432/shop", user: "o'neil"}
 	for code, want := range map[string]string{
-		"28P01": "pg_hba.conf", "3D000": "connection string", "42501": `GRANT pg_monitor TO "o'neil"`, "57014": "slot_monitor.timeout", "53300": "too\n",
+		"42501": `GRANT pg_monitor TO "o'neil"`, "57014": "slot_monitor.timeout", "53300": "too\n",
 	} {
-		err := s.explain(t.Context(), fmt.Errorf("connect: %w", &pgconn.PgError{Code: code, Message: "too\nmany"}))
+		err := s.explain(t.Context(), fmt.Errorf("look: %w", &pgconn.PgError{Code: code, Message: "too\nmany"}))
 		var failed *serverError
 		var refused *pgconn.PgError
 		if !errors.As(err, &failed) || !errors.As(err, &refused) {

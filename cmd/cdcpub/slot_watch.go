@@ -33,9 +33,9 @@ Example:
 }
 
 func (c *slotWatchCommand) Run(ctx context.Context, p *process) error {
-	loaded, err := config.LoadFor(c.Config, p.env, config.NeedSlots)
+	loaded, err := c.loadFor(p, config.NeedSlots)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return err
 	}
 	log, err := newLogger(loaded.Log, zapcore.Lock(zapcore.AddSync(p.stderr)))
 	if err != nil {

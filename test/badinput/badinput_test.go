@@ -2,21 +2,18 @@ package badinput
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/cdcpub/cdcpub/internal/golden"
 	"github.com/cdcpub/cdcpub/test/harness"
 )
 
 var shared harness.Shared
 
 func TestMain(m *testing.M) { harness.Main(m, &shared) }
-
-var update = flag.Bool("update", false, "write testdata/sentences.txt anew")
 
 // mistake is one thing done wrong.
 type mistake struct {
@@ -30,6 +27,8 @@ type mistake struct {
 	// prepare is SQL in the database of the mistake, as its owner, after the
 	// outbox, the publication and the slot were made.
 	prepare string
+	// elsewhere is SQL in another database, as a superuser, after prepare.
+	elsewhere string
 	// first runs before the program, in its stand.
 	first func(*stand)
 	// code is the exit code; stays means that the program does not end: it
@@ -40,8 +39,9 @@ type mistake struct {
 	// event is that of the log line with the sentence of a program that stays;
 	// "" is the first warning.
 	event string
-	// uncured sentences have no cure yet. One that has got it must lose this mark.
-	uncured bool
+	// unfinished sentences have no cure yet, or still the driver's words. One
+	// that is good now must lose this mark.
+	unfinished bool
 	// longest is the limit of its length; 0 means the usual.
 	longest int
 }
@@ -63,8 +63,10 @@ func groups() []group {
 		{"Configuration file", true, configuration},
 		{"Configuration, secrets and TLS", true, security},
 		{"PostgreSQL connection", false, connection},
+		{"PostgreSQL, password by a command", false, passwordCommands},
 		{"PostgreSQL objects", false, objects},
 		{"Kafka", false, brokers},
+		{"Kafka, SASL", false, sasl},
 		{"This machine", false, machine},
 	}
 }
@@ -91,19 +93,10 @@ func TestEveryMistakeHasItsSentence(t *testing.T) {
 			}
 		}
 	})
-	const golden = "testdata/sentences.txt"
+	const file = "sentences.txt"
 	got := render(said)
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) && !t.Failed() {
-		t.Errorf("%s is not what the program says now; look at the difference, and accept it with go test ./test/badinput -update\n%s", golden, difference(string(want), string(got)))
+	if want, same := golden.Read(t, file, got); !same && !t.Failed() {
+		t.Errorf("testdata/%s is not what the program says now; look at the difference, and accept it with go test ./test/badinput -update\n%s", file, difference(string(want), string(got)))
 	}
 }
 

@@ -15,11 +15,15 @@ var brokers = []mistake{
 	{name: "nobody listens", config: with("KAFKA:9092", "CLOSED"), code: stays, names: []string{"kafka.brokers", "refuses"}},
 	{name: "no such host", config: with("KAFKA:9092", "kafka.invalid:9092"), code: stays, names: []string{"kafka.invalid"}},
 	{name: "not Kafka at that port", config: with("KAFKA:9092", "POSTGRES"), code: stays, names: []string{"kafka"}},
+	{name: "an HTTP server at that port", config: with("KAFKA:9092", "WEB"), code: stays, names: []string{"HTTP", "kafka.brokers"}, first: func(s *stand) {
+		s.replace = append([]string{"WEB", stranger(s, badRequest)}, s.replace...)
+	}},
+	{name: "nobody listens, check", args: checking, config: with("KAFKA:9092", "CLOSED"), code: 3, names: []string{"kafka.reachable", "kafka.brokers"}},
 	{name: "TLS wanted and not there", event: "kafka_unreachable", config: with("kafka:\n", "kafka:\n  tls: {enabled: true}\n"), code: stays, names: []string{"kafka.brokers"}},
 	{name: "no topic", code: stays, names: []string{"outbox.event.invoice"}, first: func(s *stand) {
 		s.insert("aggregate_type, aggregate_id, payload", "'invoice', '1', '{}'")
 	}},
-	{name: "a record larger than the topic allows", longest: rowsLongest, code: stays, names: []string{"outbox.event.order", "limit"}, first: func(s *stand) {
+	{name: "a record larger than the topic allows", longest: rowsLongest, code: stays, names: []string{"outbox.event.order", "limit", "max.message.bytes"}, first: func(s *stand) {
 		s.kafka.ControlKey(int16(kmsg.Produce), tooLarge)
 		s.insert("aggregate_type, aggregate_id, payload", "'order', '1', to_jsonb(repeat('x', 2000000))")
 	}},

@@ -2,6 +2,14 @@ package badinput
 
 import "github.com/cdcpub/cdcpub/test/harness"
 
+// What stands in the place of the outbox table.
+const (
+	asView         = "ALTER TABLE outbox RENAME TO events;\nCREATE VIEW outbox AS SELECT * FROM events"
+	asMaterialized = "ALTER TABLE outbox RENAME TO events;\nCREATE MATERIALIZED VIEW outbox AS SELECT * FROM events"
+	asForeign      = "DROP TABLE outbox;\nCREATE FOREIGN DATA WRAPPER elsewhere;\nCREATE SERVER elsewhere FOREIGN DATA WRAPPER elsewhere;\nCREATE FOREIGN TABLE outbox (event_id uuid) SERVER elsewhere"
+	asUnlogged     = "ALTER PUBLICATION DBNAME DROP TABLE outbox;\nALTER TABLE outbox SET UNLOGGED"
+)
+
 const dropSlot = "SELECT pg_drop_replication_slot('DBNAME');\n"
 
 // rowsLongest is for what may cost data: the place in the WAL, the
@@ -37,9 +45,21 @@ var objects = []mistake{
 	{name: "a row filter", prepare: "ALTER PUBLICATION DBNAME SET TABLE outbox WHERE (aggregate_version > 1)", code: 3, names: []string{"row filter", "public.outbox"}},
 	{name: "a column list without the payload", prepare: "ALTER PUBLICATION DBNAME SET TABLE outbox (event_id, aggregate_type, aggregate_id, aggregate_version, event_type)", code: 3, names: []string{"payload"}},
 	{name: "no table", prepare: "DROP TABLE outbox", code: 3, names: []string{"public.outbox", "cdcpub init"}},
-	{name: "a view in the place of the table", prepare: "ALTER TABLE outbox RENAME TO events;\nCREATE VIEW outbox AS SELECT * FROM events", code: 3, names: []string{"public.outbox"}},
+	{name: "a view in the place of the table", prepare: asView, code: 3, names: []string{"public.outbox"}},
+	{name: "a view in the place of the table, init", args: initialise, prepare: asView, code: 3, names: []string{"public.outbox", "outbox.tables"}},
+	{name: "a view in the place of the table, check", args: checking, prepare: asView, code: 3, names: []string{"public.outbox", "view"}},
+	{name: "a materialized view in the place of the table", prepare: asMaterialized, code: 3, names: []string{"public.outbox"}},
+	{name: "a materialized view in the place of the table, init", args: initialise, prepare: asMaterialized, code: 3, names: []string{"public.outbox", "outbox.tables"}},
+	{name: "a materialized view in the place of the table, check", args: checking, prepare: asMaterialized, code: 3, names: []string{"public.outbox", "materialized view"}},
+	{name: "a foreign table in the place of the table", prepare: asForeign, code: 3, names: []string{"public.outbox"}},
+	{name: "a foreign table in the place of the table, init", args: initialise, prepare: asForeign, code: 3, names: []string{"public.outbox", "outbox.tables"}},
+	{name: "a foreign table in the place of the table, check", args: checking, prepare: asForeign, code: 3, names: []string{"public.outbox", "foreign table"}},
+	{name: "an UNLOGGED table, init", args: initialise, prepare: asUnlogged, code: 3, names: []string{"UNLOGGED", "SET LOGGED"}},
+	{name: "an UNLOGGED table, check", args: checking, prepare: asUnlogged, code: 3, names: []string{"UNLOGGED", "SET LOGGED"}},
+	{name: "no slot, check", args: checking, prepare: dropSlot, code: 3, names: []string{"slot.exists", "init"}},
+	{name: "no publication, check", args: checking, prepare: "DROP PUBLICATION DBNAME", code: 3, names: []string{"publication.exists", "init"}},
 	{name: "no such column", prepare: "ALTER TABLE outbox RENAME payload TO body", code: 3, names: []string{"payload", "outbox.columns"}},
-	{name: "an UNLOGGED table", prepare: "ALTER PUBLICATION DBNAME DROP TABLE outbox;\nALTER TABLE outbox SET UNLOGGED", code: 3, names: []string{"UNLOGGED", "SET LOGGED"}},
+	{name: "an UNLOGGED table", prepare: asUnlogged, code: 3, names: []string{"UNLOGGED", "SET LOGGED"}},
 	{name: "a row without the event id", longest: rowsLongest, code: 4, names: []string{"event_id", "public.outbox"}, prepare: "ALTER TABLE outbox DROP CONSTRAINT outbox_pkey;\nALTER TABLE outbox ALTER event_id DROP NOT NULL;\n" +
 		"INSERT INTO outbox (event_id, aggregate_type, aggregate_id, payload) VALUES (NULL, 'order', '1', '{}')", env: []string{"CDCPUB_ON_STOP=exit"}},
 	{name: "a row whose topic cannot be named", longest: rowsLongest, code: 4, names: []string{"kafka.topic", "public.outbox"}, env: []string{"CDCPUB_ON_STOP=exit"}, first: func(s *stand) {

@@ -53,6 +53,9 @@ func commit(t *testing.T, m mistake, local bool) string {
 		for _, sql := range strings.Split(s.fill(m.prepare), ";\n") {
 			s.execute(sql)
 		}
+		if m.elsewhere != "" {
+			s.executeIn(s.server.URL("postgres"), s.fill(m.elsewhere))
+		}
 		if config == "" {
 			config = usual
 		}
@@ -183,7 +186,7 @@ func welcome(ctx context.Context, server *pgserver.Server) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(hba, append([]byte("host all unwelcome all reject\n"), text...), 0o600); err != nil {
+	if err := os.WriteFile(hba, append([]byte("host all unwelcome all reject\nhost replication physical all scram-sha-256\nhost all physical all reject\n"), text...), 0o600); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, server.URL("postgres"))
@@ -195,6 +198,7 @@ func welcome(ctx context.Context, server *pgserver.Server) error {
 		"CREATE ROLE publisher LOGIN REPLICATION PASSWORD '" + secret + "'",
 		"CREATE ROLE plain LOGIN PASSWORD '" + secret + "'",
 		"CREATE ROLE unwelcome LOGIN REPLICATION PASSWORD '" + secret + "'",
+		"CREATE ROLE physical LOGIN REPLICATION PASSWORD '" + secret + "'",
 		"SELECT pg_reload_conf()",
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -206,10 +210,14 @@ func welcome(ctx context.Context, server *pgserver.Server) error {
 
 func (s *stand) execute(sql string) {
 	s.t.Helper()
-	if strings.TrimSpace(sql) == "" {
-		return
+	if strings.TrimSpace(sql) != "" {
+		s.executeIn(s.owner, sql)
 	}
-	conn, err := pgx.Connect(s.ctx, s.owner)
+}
+
+func (s *stand) executeIn(database, sql string) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.ctx, database)
 	if err != nil {
 		s.t.Fatal(err)
 	}
