@@ -2,8 +2,9 @@
 
 GO ?= go
 FUZZTIME ?= 30s
+SEEDS ?= 1-20
 
-.PHONY: help test prerequisites check unit mutants fuzz bench build demo
+.PHONY: help test prerequisites check unit mutants chaos fuzz bench build demo
 
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,11 +20,14 @@ check: ## Formatting and vet.
 	$(GO) vet -tags release ./cmd/...
 
 unit: ## All packages, fuzzers for a few seconds each.
-	$(GO) test -race -timeout 25m ./...
+	$(GO) test -race -timeout 60m ./...
 	@sh test/fuzz.sh 5s
 
 mutants: ## Every mutant against its scenario.
 	$(GO) test -race -timeout 60m -run 'TestMutants' -count 1 -v ./test/scenarios -mutants all
+
+chaos: ## Schedules of random faults, of the seeds SEEDS (1-20); REPORT=docs/chaos.md keeps a line of each.
+	$(GO) test -timeout 24h -count 1 -v -run 'TestChaos$$' ./test/scenarios -chaos.seeds $(SEEDS) $(if $(REPORT),-chaos.report $(abspath $(REPORT)))
 
 fuzz: ## Every fuzzer for FUZZTIME (30s).
 	@sh test/fuzz.sh $(FUZZTIME)

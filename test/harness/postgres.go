@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -17,11 +18,11 @@ import (
 const startTimeout = 3 * time.Minute
 
 // Postgres starts a server for one test and closes it at the test's end. An
-// empty version is the newest on the machine; "14" or "18.3" are downloaded
-// when they are not installed. A setting has the form "max_wal_senders=5".
+// empty version is PostgresVersion; "14" or "18.3" are downloaded when they are
+// not installed. A setting has the form "max_wal_senders=5".
 func Postgres(t testing.TB, version string, settings ...string) *pgserver.Server {
 	t.Helper()
-	server, err := startPostgres(version, settings)
+	server, err := startPostgres(cmp.Or(version, PostgresVersion(t.Name())), settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +33,7 @@ func Postgres(t testing.TB, version string, settings ...string) *pgserver.Server
 // PostgresWith is Postgres with options of its own.
 func PostgresWith(t testing.TB, options pgserver.Options) *pgserver.Server {
 	t.Helper()
+	options.Version = cmp.Or(options.Version, PostgresVersion(t.Name()))
 	server, err := launchPostgres(options)
 	if err != nil {
 		t.Fatal(err)

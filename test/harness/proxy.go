@@ -21,6 +21,8 @@ type Proxy struct {
 	listener net.Listener // nil while cut or closed
 	pairs    map[*pair]struct{}
 	frozen   bool
+	held     int // chunks that Freeze holds back
+	swallows bool
 	dropping bool
 	dropped  int
 	latency  time.Duration
@@ -30,7 +32,10 @@ type Proxy struct {
 }
 
 // pair is one connection through the proxy.
-type pair struct{ client, server net.Conn }
+type pair struct {
+	client, server net.Conn
+	mute           bool // on Proxy.mu: bytes of it were swallowed
+}
 
 func (p *pair) close() {
 	p.client.Close()
@@ -63,12 +68,12 @@ func (p *Proxy) Cut() {
 	})
 }
 
-// Restore forwards as at the beginning: it ends Cut, Freeze, DropResponses and
-// SetLatency. What Freeze held back is delivered.
+// Restore forwards as at the beginning: it ends Cut, Freeze, Swallow,
+// DropResponses and SetLatency. What Freeze held back is delivered.
 func (p *Proxy) Restore() error {
 	var err error
 	p.update(func() {
-		p.frozen, p.dropping, p.latency = false, false, 0
+		p.frozen, p.swallows, p.dropping, p.latency = false, false, false, 0
 		if p.closed || p.listener != nil {
 			return
 		}
@@ -85,6 +90,20 @@ func (p *Proxy) Restore() error {
 // Freeze holds all bytes in both directions; connections stay open and new
 // ones are accepted, as if a packet filter dropped everything.
 func (p *Proxy) Freeze() { p.update(func() { p.frozen = true }) }
+
+// Held is how many chunks of bytes Freeze holds back now. The end of the
+// connection that one came from does not take it away.
+func (p *Proxy) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// Swallow takes the bytes of both directions and forwards none: a black hole.
+// Connections stay open and new ones are accepted. A connection that has lost
+// bytes stays mute after Restore too, half-open as behind a packet filter that
+// has forgotten it.
+func (p *Proxy) Swallow() { p.update(func() { p.swallows = true }) }
 
 // DropResponses forwards requests. The first bytes of an answer are thrown
 // away and end their connection: what the client sees as failed took effect.
@@ -180,11 +199,14 @@ func (p *Proxy) forward(both *pair, to io.Writer, from io.Reader, answers bool) 
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			if p.pass(both, answers) != nil {
+			forward, err := p.pass(both, answers)
+			if err != nil {
 				return
 			}
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
+			if forward {
+				if _, err := to.Write(buffer[:n]); err != nil {
+					return
+				}
 			}
 		}
 		if err != nil {
@@ -193,8 +215,9 @@ func (p *Proxy) forward(both *pair, to io.Writer, from io.Reader, answers bool) 
 	}
 }
 
-// pass waits until a chunk may go on. An error means that it must not.
-func (p *Proxy) pass(both *pair, answer bool) error {
+// pass waits until a chunk may go on, and says whether it is forwarded. An
+// error ends the connection.
+func (p *Proxy) pass(both *pair, answer bool) (forward bool, err error) {
 	p.mu.Lock()
 	latency := p.latency
 	p.mu.Unlock()
@@ -203,16 +226,23 @@ func (p *Proxy) pass(both *pair, answer bool) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.frozen {
+		p.held++
+		defer func() { p.held-- }()
+	}
 	for p.frozen {
 		if _, open := p.pairs[both]; !open {
-			return fmt.Errorf("%w while it was frozen", net.ErrClosed)
+			return false, fmt.Errorf("%w while it was frozen", net.ErrClosed)
 		}
 		p.changed.Wait()
+	}
+	if both.mute = both.mute || p.swallows; both.mute {
+		return false, nil
 	}
 	if answer && p.dropping {
 		p.dropped++
 		p.changed.Broadcast()
-		return errDropped
+		return false, errDropped
 	}
-	return nil
+	return true, nil
 }

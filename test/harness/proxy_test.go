@@ -183,3 +183,35 @@ func TestProxyClosesTheClientWhenItsTargetIsNotThere(t *testing.T) {
 	defer proxy.Close()
 	dial(t, proxy).hearEnd(t)
 }
+
+func TestProxySwallowLosesBytesForGood(t *testing.T) {
+	proxy, received := proxied(t)
+	c := dial(t, proxy)
+	c.say(t, "a")
+	c.hear(t, "a")
+	<-received
+	proxy.Swallow()
+	c.say(t, "lost")
+	young := dial(t, proxy)
+	young.say(t, "lost too")
+	must(t, c.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+	if got, err := c.lines.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("heard %q, %v from a black hole", got, err)
+	}
+	must(t, proxy.Restore())
+	again := dial(t, proxy)
+	again.say(t, "b")
+	again.hear(t, "b")
+	// The old connections are open and dead.
+	c.say(t, "lost again")
+	again.say(t, "c")
+	again.hear(t, "c")
+	for _, want := range []string{"b", "c"} {
+		if got := <-received; got != want {
+			t.Errorf("the server got %q, want %q", got, want)
+		}
+	}
+	if n := proxy.Connections(); n != 3 {
+		t.Errorf("%d connections, want 3", n)
+	}
+}

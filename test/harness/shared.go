@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -91,6 +92,7 @@ func get[T any](t testing.TB, s *Shared, name string, make func() (T, error)) T 
 // Postgres starts.
 func (s *Shared) Postgres(t testing.TB, version string, settings ...string) *pgserver.Server {
 	t.Helper()
+	version = cmp.Or(version, PostgresVersion(t.Name()))
 	name := fmt.Sprintf("PostgreSQL %q %q", version, settings)
 	return get(t, s, name, func() (*pgserver.Server, error) {
 		server, err := startPostgres(version, settings)

@@ -44,6 +44,10 @@ func (s *stand) writeUntil(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(s.ctx)
+	return s.writeOn(ctx, conn)
+}
+
+func (s *stand) writeOn(ctx context.Context, conn *pgx.Conn) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		_, err := conn.Exec(s.ctx, `INSERT INTO outbox (aggregate_type, aggregate_id, aggregate_version, event_type)
 			VALUES ('order', $1, $2, 'T')`, fmt.Sprintf("w-%d", i%aggregates), i/aggregates)

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"flag"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -18,6 +19,10 @@ func TestMain(m *testing.M) {
 	if !given("test.parallel") {
 		_ = flag.Set("test.parallel", "1000")
 	}
+	if os.Getenv(harness.VersionVariable) == "" {
+		_ = os.Setenv(harness.VersionVariable, newest)
+		shared.AtEnd(unplanned)
+	}
 	shared.AtEnd(func() error { printVerdicts(); return nil })
 	harness.Main(m, &shared)
 }
@@ -32,12 +37,27 @@ func given(name string) bool {
 // they work, so it is above the number of processors.
 var places = make(chan struct{}, runtime.NumCPU()+2)
 
+// besides has the names of the tests that run beside others.
+var besides sync.Map
+
+// beside is t.Parallel, which may be called only once, for tests that are also
+// called by others.
+func beside(t *testing.T) {
+	t.Helper()
+	if _, called := besides.LoadOrStore(t.Name(), true); called {
+		return
+	}
+	t.Cleanup(func() { besides.Delete(t.Name()) })
+	t.Parallel()
+}
+
 // parallel lets a scenario run beside others, once there is a place for it. A
 // scenario may do so if it harms nothing but its own database and topics, or
 // servers of its own.
 func parallel(t *testing.T) {
 	t.Helper()
-	t.Parallel()
+	beside(t)
+	t.Cleanup(func() { ended(t.Name(), t.Failed()) })
 	places <- struct{}{}
 	t.Cleanup(func() { <-places })
 }
@@ -48,7 +68,8 @@ var proxiedCluster sync.Mutex
 // behind proxies: it has the cluster to itself.
 func proxied(t *testing.T) *harness.Cluster {
 	t.Helper()
-	t.Parallel()
+	beside(t)
+	t.Cleanup(func() { ended(t.Name(), t.Failed()) })
 	proxiedCluster.Lock()
 	t.Cleanup(proxiedCluster.Unlock)
 	places <- struct{}{}

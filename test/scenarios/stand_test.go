@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -37,6 +38,8 @@ type options struct {
 	address string
 	// login is the connection string for cdcpub; "": the superuser's.
 	login string
+	// publication is its name; "": that of the slot.
+	publication string
 	// tables are the outbox tables as the configuration and test_decoding write
 	// them; nil: public.outbox.
 	tables []string
@@ -172,9 +175,11 @@ func (s *stand) config() string {
 		fmt.Fprintf(&tables, "    - '%s'\n", table)
 	}
 	extra := s.options.sections
-	return fmt.Sprintf("postgres:\n  url: %s\n  slot: %s\n  publication: %s\n%s", url, s.slot, s.slot, extra["postgres"]) +
+	kind := cmp.Or(s.options.oracle.Columns["aggregate_type"], "aggregate_type")
+	publication := cmp.Or(s.options.publication, s.slot)
+	return fmt.Sprintf("postgres:\n  url: %s\n  slot: %s\n  publication: %q\n%s", url, s.slot, publication, extra["postgres"]) +
 		fmt.Sprintf("outbox:\n  tables:\n%s%s", tables.String(), extra["outbox"]) +
-		fmt.Sprintf("kafka:\n  brokers: [%s]\n  topic: %s\n%s", strings.Join(brokers, ", "), s.topicOf("{aggregate_type}"), extra["kafka"]) +
+		fmt.Sprintf("kafka:\n  brokers: [%s]\n  topic: %s\n%s", strings.Join(brokers, ", "), s.topicOf("{"+kind+"}"), extra["kafka"]) +
 		fmt.Sprintf("http:\n  listen: %q\n%s", s.listen, extra[""])
 }
 

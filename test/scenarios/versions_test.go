@@ -2,44 +2,141 @@ package scenarios
 
 import (
 	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/cdcpub/cdcpub/test/harness"
 )
 
-// The oldest version that is supported and the newest that exists.
-var versions = []string{"14", "18"}
+// everyVersion are the versions that are supported; versions the oldest and the
+// newest of them. A scenario that says nothing runs on the newest.
+var (
+	everyVersion = []string{"14", "15", "16", "17", "18"}
+	versions     = []string{oldest, newest}
+)
+
+const oldest, newest = "14", "18"
 
 // onVersions are the scenarios in which PostgreSQL's versions differ most:
-// decoding, the end of a walsender, shutdown, keepalives.
+// decoding, the end of a walsender, keepalives. They run on every version.
 var onVersions = map[string]func(*stand){
-	"InterleavedAndSwappedCommits":          swappedCommits,
-	"SavepointRollback":                     savepointRollback,
-	"SIGTERMInTheMiddleOfALargeTransaction": sigtermInTransaction,
-	"WalsenderTerminated":                   walsenderTerminated,
-	"IdleOutboxHoldsNoWAL":                  idleOutbox,
-	"CopyOf10000Rows":                       copied,
-	"InsertAndDeleteInOneTransaction":       insertedAndDeleted,
-	"PreparedTransactions":                  preparedTransactions,
+	"InterleavedAndSwappedCommits":              swappedCommits,
+	"SavepointRollbackPublishesOnlyWhatWasKept": savepointRollback,
+	"SIGTERMInTheMiddleOfALargeTransaction":     sigtermInTransaction,
+	"WalsenderTerminated":                       walsenderTerminated,
+	"IdleOutboxHoldsNoWAL":                      idleOutbox,
+	"CopyOf10000Rows":                           copied,
+	"InsertAndDeleteInOneTransaction":           insertedAndDeleted,
+	"PreparedTransactions":                      preparedTransactions,
 }
 
-func TestOldestAndNewestPostgreSQL(t *testing.T) {
-	for _, version := range versions {
-		for name, scenario := range onVersions {
-			t.Run(version+"/"+name, func(t *testing.T) {
-				parallel(t)
-				server := shared.Postgres(t, version, "max_prepared_transactions=10")
-				if got := fmt.Sprint(server.Installation().Major); got != version {
-					t.Fatalf("PostgreSQL %s runs, the scenario wants %s", got, version)
+// onEveryVersion are further tests that run on every version, because of
+// servers that stop and of what a publication can be.
+var onEveryVersion = []func(*testing.T){
+	TestFastStopWithKafkaDown,
+	TestPostgreSQLKilledAndRestarted,
+	TestAPublicationThatLosesTheOutboxBlocksThePublisher,
+	TestPartitionedOutbox,
+}
+
+// onOldest are all others whose outcome can depend on PostgreSQL. They run on
+// the oldest version as well as on the newest.
+var onOldest = []func(*testing.T){
+	TestThousandRowsInOneTransactionAndThousandTransactions,
+	TestCleanRestartsRepeatNothing,
+	TestCleanRestartsUnderLoadRepeatNothing,
+	TestKill9WhileTheBrokerStalls,
+	TestKeepalivesOverRowsInFlight,
+	TestFastStopWithKafkaUp,
+	TestFastStopWithKafkaDownAndFullWindow,
+	TestHostileRoleAndDatabaseSettings,
+	TestTablesOfSeveralSchemasOnOneSlot,
+	TestUnpublishableRowStandsStillUntilItIsGivenUp,
+	TestRefusalsSayWhatAndWhatToDo,
+	TestAnotherDatabaseIsRefused,
+	TestWrongUserOrPasswordIsRefused,
+	TestLostSlotNeedsADecision,
+	TestSlotInUseStandsByAndTakesOver,
+	TestStatusOfAStandby,
+	TestRotationOnBothSidesUnderLoad,
+	TestColumnTypes,
+	TestDDLOnTheOutbox,
+	TestEveryOperationIsPublishedAndOnlyInsertsCount,
+	TestAMappedColumnIsRenamed,
+	TestAMappedColumnIsRenamedForAWhile,
+	TestAMappedColumnIsRenamedWithinATransaction,
+	TestAMappedColumnIsDropped,
+	TestTheOutboxIsReplacedInOneTransaction,
+	TestATableOfTheSameNameIsNotPublished,
+	TestNamesThatNeedQuotes,
+	TestDatabasesOfOtherEncodings,
+	TestTextThatIsNotUTF8StandsStill,
+	TestPayloadsOfFiveMegabytes,
+	TestSettingsOfTheRoleChangeNothing,
+}
+
+func TestEveryVersion(t *testing.T) {
+	beside(t)
+	tests, err := findTests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range everyVersion {
+		t.Run("PostgreSQL_"+version, func(t *testing.T) {
+			beside(t)
+			for name, scenario := range onVersions {
+				if tests[name] != nil && version == newest {
+					continue // it is a test of its own
 				}
-				scenario(newStand(t, options{postgres: server}))
-			})
-		}
-		t.Run(version+"/FastStopWithKafkaDown", func(t *testing.T) {
-			parallel(t)
-			fastStop(t, version, 20, 10)
+				t.Run(name, func(t *testing.T) {
+					parallel(t)
+					server := shared.Postgres(t, "", "max_prepared_transactions=10")
+					if got := fmt.Sprint(server.Installation().Major); got != version {
+						t.Fatalf("PostgreSQL %s runs, the scenario wants %s", got, version)
+					}
+					scenario(newStand(t, options{postgres: server}))
+				})
+			}
+			for _, test := range again(version) {
+				t.Run(nameOf(test), func(t *testing.T) {
+					beside(t)
+					test(t)
+				})
+			}
 		})
 	}
+}
+
+// again are the tests that run on a version although they do by themselves on
+// the newest.
+func again(version string) (tests []func(*testing.T)) {
+	if version != newest {
+		tests = append(tests, onEveryVersion...)
+	}
+	if version == oldest {
+		tests = append(tests, onOldest...)
+	}
+	return tests
+}
+
+// nameOf is the name of a test without "Test".
+func nameOf(test func(*testing.T)) string {
+	full := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+	return strings.TrimPrefix(full[strings.LastIndex(full, ".")+1:], "Test")
+}
+
+// major is the version of PostgreSQL that a test gets, as a number.
+func major(t *testing.T) int {
+	t.Helper()
+	var n int
+	if _, err := fmt.Sscan(harness.PostgresVersion(t.Name()), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // copied: COPY writes its rows to the WAL in another form than INSERT.
