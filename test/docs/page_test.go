@@ -17,13 +17,16 @@ current directory. Every command reads the same one.
 - Each setting can also come from an environment variable, named below. It wins over the
   file. An empty one states nothing. Lists are comma-separated, maps are
   comma-separated ` + "`name=value`" + ` pairs; a value with a comma goes in double quotes.
-- Without a file, everything from variables: ` + "`-c ''`" + `.
+- A file is not needed, in a container for example: if none is named, there is no
+  ` + "`cdcpub.yaml`" + `, and a variable states a setting, everything comes from variables.
+  ` + "`-c ''`" + ` says so even where there is a file.
 - Unknown keys and unknown ` + "`CDCPUB_*`" + ` variables are errors, and so is a key that is
   stated twice. All problems are reported at once, with exit code 2.
 - A size is a number of bytes, or has a unit: ` + "`512KiB`, `64MiB`" + `. A duration always has a
   unit: ` + "`250ms`, `10s`, `1m30s`" + `. A share is ` + "`75%` or `0.75`" + `.
 - ` + "`cdcpub config print`" + ` shows what is in effect, where each value was stated, and no
-  secret.
+  secret. A file that names ` + "`slot_monitor.servers`" + ` and states nothing of a stream is for
+  ` + "`cdcpub slot watch`" + `, and may leave the rest out.
 - The configuration is read once, at the start. Files that it names (passwords,
   certificates, keys) are read again for each connection, so they can be rotated
   without a restart.
