@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/cdcpub/cdcpub/internal/monitor"
@@ -109,7 +110,12 @@ func watching(w http.ResponseWriter, s monitor.Snapshot) {
 // else begins.
 func Listen(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("http.listen: another process listens at %s; choose another address, or off", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("http.listen: %s is no address of this machine; choose another address, 0.0.0.0 for all of them, or off", address)
+	case err != nil:
 		return nil, fmt.Errorf("http.listen: %w; choose another address, or off", err)
 	}
 	return listener, nil

@@ -18,7 +18,7 @@ func (j *judge) kafka() {
 	switch {
 	case k.Failed != "" && len(refused) > 0:
 		j.add(idKafka, fail("no broker of kafka.brokers can be used: %s", strings.Join(refused, "; ")).
-			cured("check host and port in kafka.brokers, kafka.tls and kafka.sasl, that the brokers listen there (listeners), and what is between: firewall, container network, VPN"))
+			cured("correct what is said of each address: in kafka.brokers, kafka.tls or kafka.sasl, at the broker (listeners), or between: firewall, container network, VPN"))
 	case k.Failed != "":
 		j.add(idKafka, fail("nothing can be learned of the cluster: %s", k.Failed).cured("check kafka.brokers, kafka.tls and kafka.sasl"))
 	case len(refused) > 0:
