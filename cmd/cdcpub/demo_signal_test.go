@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -65,6 +66,10 @@ func program(t *testing.T) string {
 }
 
 func TestSignalsEndTheDemoAndLeaveNothing(t *testing.T) {
+	// What nohup ignores a child would ignore too.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	path := program(t)
 	for name, test := range map[string]struct {
 		signals []syscall.Signal
