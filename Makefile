@@ -2,6 +2,7 @@
 
 GO ?= go
 FUZZTIME ?= 30s
+SCHEDULES ?= 1000000
 SEEDS ?= 1-20
 
 .PHONY: help test prerequisites check unit mutants chaos fuzz bench build demo
@@ -19,8 +20,11 @@ check: ## Formatting and vet.
 	$(GO) vet ./...
 	$(GO) vet -tags release ./cmd/...
 
+# test/kubernetes reads files outside of its module, which Go's cache of results
+# does not know: hence -count 1.
 unit: ## All packages, fuzzers for a few seconds each.
 	$(GO) test -race -timeout 60m ./...
+	cd test/kubernetes && $(GO) test -count 1 ./...
 	@sh test/fuzz.sh 5s
 
 mutants: ## Every mutant against its scenario.
@@ -28,6 +32,10 @@ mutants: ## Every mutant against its scenario.
 
 chaos: ## Schedules of random faults, of the seeds SEEDS (1-20); REPORT=docs/chaos.md keeps a line of each.
 	$(GO) test -timeout 24h -count 1 -v -run 'TestChaos$$' ./test/scenarios -chaos.seeds $(SEEDS) $(if $(REPORT),-chaos.report $(abspath $(REPORT)))
+
+simulate: ## A million schedules of publishers against models of PostgreSQL and Kafka, and every mutant of the publisher.
+	GOGC=800 $(GO) test -timeout 180m -run 'TestSimulation$$' -count 1 -v ./internal/kafka -simulate.count $(SCHEDULES)
+	$(GO) test -timeout 60m -run 'TestSimulationCatches$$' -count 1 -v ./internal/kafka -simulate.mutants all
 
 fuzz: ## Every fuzzer for FUZZTIME (30s).
 	@sh test/fuzz.sh $(FUZZTIME)

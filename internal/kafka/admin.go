@@ -84,6 +84,8 @@ type Topic struct {
 	// (KAFKA-15583): compare MinReplicas to see it. Empty when Configs has no
 	// min.insync.replicas.
 	UnderMinISR []int32
+	// MinISRCapped: the broker is Kafka 3.7 or newer in this.
+	MinISRCapped bool
 	// Configs are the settings in force, with the broker's defaults filled
 	// in, of the names in topicConfigs that the broker's version has.
 	Configs map[string]string
@@ -148,7 +150,7 @@ func (c *Client) Describe(ctx context.Context, topics []string) (*Cluster, error
 	topics = distinct(topics)
 	first, err := a.bootstrap(ctx, topics, cluster)
 	if err != nil {
-		return cluster, err
+		return cluster, fmt.Errorf("kafka: %w", err)
 	}
 	a.tryBrokers(ctx, first.metadata, cluster)
 	a.describeTopics(ctx, topics, first, cluster)
@@ -201,14 +203,14 @@ func (a *admin) bootstrap(ctx context.Context, topics []string, into *Cluster) (
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return nil, fmt.Errorf("kafka: describing the cluster: %w", err)
+		return nil, fmt.Errorf("describing the cluster: %w", err)
 	}
 	if first == nil {
 		var why []error
 		for _, address := range slices.Sorted(maps.Keys(into.BootstrapUnreachable)) {
 			why = append(why, errors.New(into.BootstrapUnreachable[address]))
 		}
-		return nil, fmt.Errorf("kafka: no broker can be reached: %w", errors.Join(why...))
+		return nil, fmt.Errorf("no broker can be reached: %w", errors.Join(why...))
 	}
 	into.ClusterID, into.ControllerID = first.clusterID(), first.metadata.ControllerID
 	return first, nil

@@ -187,7 +187,7 @@ func TestBrokersThatShareAnAddress(t *testing.T) {
 
 func TestDescribeOldBrokers(t *testing.T) {
 	for name, version := range map[string]*kversion.Versions{
-		"0.11": kversion.V0_11_0(), "1.1": kversion.V1_1_0(), "2.2": kversion.V2_2_0(), "2.3": kversion.V2_3_0(), "2.8": kversion.V2_8_0(), "3.6": kversion.V3_6_0(),
+		"0.11": kversion.V0_11_0(), "1.1": kversion.V1_1_0(), "2.2": kversion.V2_2_0(), "2.3": kversion.V2_3_0(), "2.8": kversion.V2_8_0(), "3.6": kversion.V3_6_0(), "3.7": kversion.V3_7_0(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(4, "orders"), kfake.MaxVersions(version))
@@ -206,6 +206,9 @@ func TestDescribeOldBrokers(t *testing.T) {
 			}
 			if hasID := orders.ID != ""; hasID != (name >= "2.8") {
 				t.Errorf("topic id %q", orders.ID)
+			}
+			if orders.MinISRCapped != (name >= "3.7") {
+				t.Errorf("min.insync.replicas capped by the number of replicas: %t", orders.MinISRCapped)
 			}
 		})
 	}

@@ -68,7 +68,8 @@ func (a *admin) describeTopics(ctx context.Context, names []string, from *greeti
 			t.ConfigsUnseen = configsRefused("its settings", r)
 		default:
 			t.Configs = r.values
-			t.UnderMinISR = underMinISR(found[t.Name], integer(r.values["min.insync.replicas"]), from.offers[keyProduce] >= cappedMinISR)
+			t.MinISRCapped = from.offers[keyProduce] >= cappedMinISR
+			t.UnderMinISR = underMinISR(found[t.Name], integer(r.values["min.insync.replicas"]), t.MinISRCapped)
 		}
 	}
 }

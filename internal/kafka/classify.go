@@ -65,7 +65,7 @@ var rules = [...]rule{
 	{-1, "UNKNOWN_SERVER_ERROR", classRetry, true, "the broker failed in a way it cannot name; the append may have happened"},
 	{1, "OFFSET_OUT_OF_RANGE", classRetry, true, notProduce},
 	{2, "CORRUPT_MESSAGE", classRetry, false, "bytes damaged on the way, or a failing disk; the batch is good when it leaves us"},
-	{3, "UNKNOWN_TOPIC_OR_PARTITION", classOperator, false, "the topic or partition does not exist: create it"},
+	{3, "UNKNOWN_TOPIC_OR_PARTITION", classOperator, false, "the topic or partition does not exist: create it, by `cdcpub init --types TYPE` where kafka.create_topics is set, else by kafka-topics.sh --create"},
 	{4, "INVALID_FETCH_SIZE", classRetry, true, notProduce},
 	{5, "LEADER_NOT_AVAILABLE", classRetry, false, "no broker leads the partition: an election is going on, or its brokers are down and must be brought back"},
 	{6, "NOT_LEADER_OR_FOLLOWER", classRetry, true, "the partition has another leader now; this one may have appended before it lost the role"},

@@ -18,12 +18,18 @@ type Client struct {
 	config Config
 	// session numbers the newest Producer; older ones are superseded.
 	session atomic.Uint64
+	// unfenced: the newest session goes without a fence. The next one does not
+	// wait for it.
+	unfenced atomic.Bool
 
 	mu         sync.Mutex
 	producers  map[*Producer]struct{}
 	closed     bool
 	identities map[topicPartition]identity
 	topics     map[string]topicFacts
+	// claims are the identities that the coordinator gave last, by
+	// transactional id.
+	claims map[string]identity
 	// fences are the times at which sessions were fenced, the newest few.
 	fences []time.Time
 
@@ -54,6 +60,7 @@ func NewClient(config Config) (*Client, error) {
 		producers:  make(map[*Producer]struct{}),
 		identities: make(map[topicPartition]identity),
 		topics:     make(map[string]topicFacts),
+		claims:     make(map[string]identity),
 		tally:      newTally(),
 	}, nil
 }
@@ -132,6 +139,20 @@ func (c *Client) setIdentity(session uint64, tp topicPartition, id identity) {
 		c.identities[tp] = id
 	}
 }
+
+// isNew says whether no earlier claim was given the identity, and remembers it.
+func (c *Client) isNew(transactionalID string, id identity) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, known := c.claims[transactionalID]
+	if known && last.producer == id.producer && last.epoch >= id.epoch {
+		return false
+	}
+	c.claims[transactionalID] = id
+	return true
+}
+
+func (c *Client) setUnfenced(unfenced bool) { c.unfenced.Store(unfenced) }
 
 // fenced notes that a session was shut out and says what that means. Once is a
 // takeover. Again and again is two publishers that both have their slot, which

@@ -80,7 +80,8 @@ type session struct {
 
 	mu       sync.Mutex
 	acked    []uint64
-	rejected []*pipeline.Rejection
+	rejected []*pipeline.Rejection // each record once
+	again    []*pipeline.Rejection // what was reported again, after another attempt
 	err      error
 	changed  chan struct{}
 	closed   chan struct{}
@@ -116,7 +117,11 @@ func (s *session) read() {
 		s.mu.Lock()
 		s.acked = append(s.acked, r.Acked...)
 		if r.Rejected != nil {
-			s.rejected = append(s.rejected, r.Rejected)
+			if last := len(s.rejected) - 1; last >= 0 && sameRecord(s.rejected[last], r.Rejected) {
+				s.again = append(s.again, r.Rejected)
+			} else {
+				s.rejected = append(s.rejected, r.Rejected)
+			}
 		}
 		if r.Err != nil {
 			s.err = r.Err
@@ -165,6 +170,10 @@ func (s *session) got() (acked []uint64, rejected []*pipeline.Rejection, err err
 	return slices.Clone(s.acked), slices.Clone(s.rejected), s.err
 }
 
+func sameRecord(a, b *pipeline.Rejection) bool {
+	return a.Message.Seq == b.Message.Seq && a.Message.Record.Topic == b.Message.Record.Topic
+}
+
 // rejects waits for rejection number n, counted from 1.
 func (s *session) rejects(n int) *pipeline.Rejection {
 	s.t.Helper()
@@ -198,6 +207,18 @@ func (s *session) stalls(what string, ok func(pipeline.PartitionStatus) bool) {
 		rest(ctx)
 	}
 	s.t.Fatalf("no partition came to be %s: %+v", what, s.Status())
+}
+
+// eventually waits for a condition that only a look can tell.
+func (s *session) eventually(what string, ok func() bool) {
+	s.t.Helper()
+	ctx := patiently(s.t)
+	for !ok() {
+		if ctx.Err() != nil {
+			s.t.Fatalf("it did not come to that %s", what)
+		}
+		rest(ctx)
+	}
 }
 
 // connected waits until the status says so.

@@ -54,6 +54,10 @@ type Config struct {
 	// RejectedInterval is the pause before a rejected record is tried again.
 	// Default 1 min.
 	RejectedInterval time.Duration
+	// FenceGrace is how long records wait for the transaction coordinator while
+	// brokers answer. Then they go without a fence, which is not worth a
+	// standstill, and the coordinator is asked on. Default 10 s.
+	FenceGrace time.Duration
 	// TopicCheckInterval is how often the topics' ids and partition counts
 	// are compared. Default 15 s.
 	TopicCheckInterval time.Duration
@@ -83,6 +87,7 @@ func (c *Config) SetDefaults() {
 	setDefault(&c.BackoffMax, max(time.Second, c.BackoffMin))
 	setDefault(&c.OperatorBackoffMax, max(10*time.Second, c.BackoffMax))
 	setDefault(&c.RejectedInterval, time.Minute)
+	setDefault(&c.FenceGrace, fenceGrace)
 	setDefault(&c.TopicCheckInterval, 15*time.Second)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
@@ -136,6 +141,7 @@ func (c *Config) Validate() error {
 	atLeastOneMilli("dial_timeout", c.DialTimeout)
 	atLeastOneMilli("backoff_min", c.BackoffMin)
 	atLeastOneMilli("rejected_interval", c.RejectedInterval)
+	atLeastOneMilli("fence_grace", c.FenceGrace)
 	atLeastOneMilli("topic_check_interval", c.TopicCheckInterval)
 	if c.BackoffMax < c.BackoffMin {
 		bad("backoff_max: %v is less than backoff_min %v", c.BackoffMax, c.BackoffMin)

@@ -90,6 +90,9 @@ func (c *control) run(ctx context.Context, deliver func(controlled)) {
 // error code is an answer.
 func (c *control) do(ctx context.Context, job controlJob) controlled {
 	result := controlled{job: job}
+	if job.claim != nil {
+		c.known = job.claim.brokers
+	}
 	var failures []error
 	attempt := func() bool {
 		err := c.inTime(job, &result)
@@ -183,7 +186,7 @@ func (c *control) disconnect() {
 // as long as for an append: a broker that hangs must not hold up what another
 // one can tell. The limit grows while no broker keeps it.
 func (c *control) inTime(job controlJob, result *controlled) error {
-	if job.lookup == nil && !job.probe {
+	if job.lookup == nil && !job.probe && job.claim == nil {
 		return c.ask(job, result)
 	}
 	limit := min(c.dialer.config.DialTimeout<<min(c.slow, 10), c.dialer.base.Net.ReadTimeout)

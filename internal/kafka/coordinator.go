@@ -63,4 +63,4 @@ func initProducerID(transactionalID string, previous identity) *sarama.InitProdu
 
 // claimTimeout is required and means nothing, since no transaction is begun.
 // Brokers refuse more than transaction.max.timeout.ms (15 min).
-const claimTimeout = time.Minute
+const claimTimeout = time.Second

@@ -194,7 +194,7 @@ func (p *Producer) linkTo(broker int32) *link {
 
 // identify gives the partition an identity, or asks the cluster for one.
 func (p *Producer) identify(part *partition, now time.Time) bool {
-	if p.fence.id != "" {
+	if p.fence.covers(part) {
 		return p.identifyFenced(part, now)
 	}
 	tp := topicPartition{part.topic.name, part.id}

@@ -91,7 +91,8 @@
 //     sarama's Producer.MaxMessageBytes plays no role.
 //   - Rejection.Size is the size before compression. The broker compares the
 //     size after it, so with a codec Size may be above the Limit of a record
-//     that passed.
+//     that passed, and, as codecs add a little to what cannot be compressed,
+//     below the Limit of one that did not.
 //   - Timestamps before 1970 and after 2262-04-11 cannot be encoded.
 //   - A topic that is deleted and created again between two successful requests
 //     is noticed at the next comparison, after Config.TopicCheckInterval. What
@@ -108,4 +109,28 @@
 // 8 MiB of batches or one larger record, a broker has at most
 // Config.MaxInFlightPerBroker of them, and together they hold no more than the
 // window.
+//
+// # Simulation
+//
+// TestSimulation plays random schedules of publishers against models of
+// PostgreSQL and Kafka and holds what is then in the topic against
+// docs/guarantees.md: thousands in the package's tests, a million by
+// `make simulate`, which prints how often each kind of event happened. A seed is
+// a schedule; one that breaks a promise is told event by event, after all events
+// that do not matter for it were left out.
+//
+// Real are the Producer but for the select in serve, pipeline.Pipeline and
+// checkpoint.Tracker. Models are the network, the brokers (logs, leaders,
+// replicas, the producer state that Kafka derives from its logs), the
+// transaction coordinator, PostgreSQL (a history, and a slot with one holder, a
+// timeout, and a stored position) and the order in which package publisher ends
+// a session. TestSimulationOfTheWholeProducer runs the Producer as it is, with
+// links, control connections and sarama, against the same models behind frames
+// of the protocol; its schedules are fewer, and a seed repeats them but nearly.
+// TestSimulationCatches breaks a rule of the product and demands that a
+// simulation notices.
+//
+// Not simulated are package wal, TLS and SASL, compression, records that cannot
+// be encoded, several topics, topics that are deleted or grow, and brokers that
+// lose what they have acknowledged.
 package kafka

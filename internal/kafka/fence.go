@@ -3,15 +3,19 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
 )
 
-// fenceGrace is how long a session waits for the transaction coordinator while
-// brokers answer. Then it publishes without a fence: what the fence adds is
-// not worth a standstill.
+// fenceGrace is the default of Config.FenceGrace.
 const fenceGrace = 10 * time.Second
+
+// refusedInterval is the pause before a coordinator is asked again that has
+// refused.
+const refusedInterval = time.Minute
 
 // fenceRenewal is how often a session takes the next epoch without need. The
 // coordinator forgets an id that was not used for transactional.id.expiration.ms
@@ -39,8 +43,12 @@ type fence struct {
 	asking           bool
 	attempts         int
 	retryAt, renewAt time.Time
-	// refusedSince is when brokers first answered that they cannot say yet.
-	refusedSince time.Time
+	// since is when the claim that has not succeeded yet began, not counting
+	// the time in which no broker answered.
+	since time.Time
+	// waived: partitions that have used what is held go without a fence, until a
+	// claim succeeds.
+	waived bool
 	// waiting are partitions in phaseIdentity that need more than held.
 	waiting []*partition
 }
@@ -51,6 +59,8 @@ type claim struct {
 	id       string
 	previous identity
 	gate     func() error
+	// brokers are the addresses of the newest metadata.
+	brokers []string
 }
 
 var noIdentity = identity{producer: -1, epoch: -1}
@@ -74,7 +84,7 @@ func (p *Producer) claim(now time.Time) {
 		return
 	}
 	due := f.retryAt
-	if f.number > 0 && len(f.waiting) == 0 {
+	if f.number > 0 && len(f.waiting) == 0 && !f.waived {
 		due = later(due, f.renewAt)
 	}
 	if due.After(now) {
@@ -86,49 +96,61 @@ func (p *Producer) claim(now time.Time) {
 		return
 	}
 	f.asking = true
+	if f.since.IsZero() {
+		f.since = now
+	}
 	previous := noIdentity
 	if f.number > 0 {
 		previous = f.held
 	}
-	p.claims.jobs.put(controlJob{claim: &claim{f.id, previous, p.gate}})
+	p.claims.jobs.put(controlJob{claim: &claim{f.id, previous, p.gate, slices.Collect(maps.Values(p.brokers))}})
 }
 
 // claimed takes the coordinator's answer.
 func (p *Producer) claimed(r controlled, now time.Time) {
 	f := &p.fence
 	f.asking = false
-	if r.err == nil {
-		f.held, f.attempts, f.refusedSince = r.identity, 0, time.Time{}
+	err := r.err
+	if err == nil && !p.client.isNew(f.id, r.identity) {
+		// It has lost its memory. Under an identity that was used a first batch
+		// would be taken for a repeat.
+		err = fmt.Errorf("%w: it gave an identity twice", errNoCoordinator)
+	}
+	switch answer := answerTo(err); {
+	case err == nil:
+		f.held, f.attempts, f.since = r.identity, 0, time.Time{}
 		f.number++
 		f.renewAt = now.Add(fenceRenewal)
-		p.resume(now)
-		return
-	}
-	switch answer := answerTo(r.err); answer {
-	case claimFenced:
+		p.setWaived(nil, now)
+	case answer == claimFenced:
 		p.fenced()
-	case claimRefused:
-		p.unfenced(r.err, now)
+	case answer == claimRefused:
+		f.retryAt = now.Add(refusedInterval)
+		p.setWaived(err, now)
 	default:
-		p.claimLater(r.err, answer == claimPostponed, now)
+		p.claimLater(err, answer == claimPostponed || answer == claimUnheard && p.connected, now)
 	}
 }
 
-// claimLater tries again. Without a coordinator that lasts a while only;
-// without any broker nothing could be sent anyway.
+// claimLater tries again. Records wait for that a while only; without any
+// broker nothing could be sent anyway.
 func (p *Producer) claimLater(err error, reached bool, now time.Time) {
 	f := &p.fence
 	f.attempts++
-	f.retryAt = now.Add(p.policy.backoff(f.attempts, p.policy.backoffMax))
+	limit := p.policy.backoffMax
+	if f.waived {
+		limit = p.policy.operatorMax
+	}
+	f.retryAt = now.Add(p.policy.backoff(f.attempts, limit))
 	for _, part := range f.waiting {
 		part.stalled("producer id: "+classifyError(err).String(), now)
 	}
 	switch {
 	case !reached:
-	case f.refusedSince.IsZero():
-		f.refusedSince = now
-	case now.Sub(f.refusedSince) >= fenceGrace:
-		p.unfenced(err, now)
+		f.since = now
+	case f.number > 0 && len(f.waiting) == 0: // a renewal: what is held serves for days
+	case now.Sub(f.since) >= p.config.FenceGrace:
+		p.setWaived(err, now)
 	}
 }
 
@@ -136,7 +158,8 @@ func (p *Producer) claimLater(err error, reached bool, now time.Time) {
 type claimAnswer uint8
 
 const (
-	claimUnheard   claimAnswer = iota // no broker answered
+	claimHeldBack  claimAnswer = iota // by the lease: nobody was asked
+	claimUnheard                      // no broker answered
 	claimPostponed                    // not now
 	claimRefused                      // not without a change by a human
 	claimFenced                       // another publisher has the id
@@ -145,6 +168,8 @@ const (
 func answerTo(err error) claimAnswer {
 	var code sarama.KError
 	switch {
+	case errors.Is(err, errLeaseLost), errors.Is(err, errSuperseded):
+		return claimHeldBack
 	case errors.Is(err, errNoCoordinator):
 		return claimPostponed
 	case !errors.As(err, &code):
@@ -165,21 +190,25 @@ func (p *Producer) fenced() {
 	p.fail(p.client.fenced(p.fence.id, time.Now()))
 }
 
-// unfenced goes on without a fence for the rest of the session.
-func (p *Producer) unfenced(reason error, now time.Time) {
-	p.report.unfenced(p.fence.id, classifyError(reason).String())
-	p.fence.id = ""
-	p.resume(now)
-}
-
-// resume lets the partitions go on that waited for an identity.
-func (p *Producer) resume(now time.Time) {
-	for _, part := range p.fence.waiting {
+// setWaived gives up the fence for a reason, or with nil takes it up, and lets
+// the partitions go on that waited.
+func (p *Producer) setWaived(reason error, now time.Time) {
+	f := &p.fence
+	f.waived = reason != nil
+	p.client.setUnfenced(f.waived)
+	p.report.fence(f.id, reason)
+	for _, part := range f.waiting {
 		p.makeReady(part)
 	}
-	clear(p.fence.waiting)
-	p.fence.waiting = p.fence.waiting[:0]
+	clear(f.waiting)
+	f.waiting = f.waiting[:0]
 	p.wake(now)
+}
+
+// covers says whether the fence, and not the partition itself, decides about
+// its next identity.
+func (f *fence) covers(part *partition) bool {
+	return f.id != "" && (!f.waived || part.claim < f.number)
 }
 
 // identifyFenced gives the partition the newest identity of the session, or

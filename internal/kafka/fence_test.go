@@ -1,8 +1,11 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +43,109 @@ func TestALostEpochIsRenewedWithinASession(t *testing.T) {
 	}
 }
 
-func TestWithoutTheRightToAFenceTheSessionGoesOnAndSaysSo(t *testing.T) {
+// refusing answers claims with a code while it is not 0.
+func refusing(c *kfake.Cluster, code *atomic.Int32) {
+	c.ControlKey(int16(kmsg.InitProducerID), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		request := r.(*kmsg.InitProducerIDRequest)
+		if request.TransactionalID == nil || code.Load() == 0 {
+			return nil, nil, false
+		}
+		response := request.ResponseKind().(*kmsg.InitProducerIDResponse)
+		response.ErrorCode = int16(code.Load())
+		return response, nil, true
+	})
+}
+
+func TestWithoutAFenceTheSessionGoesOnSaysSoOnceAndTakesItWhenItCan(t *testing.T) {
+	for _, refusal := range []*kerr.Error{kerr.TransactionalIDAuthorizationFailed, kerr.CoordinatorNotAvailable} {
+		t.Run(refusal.Message, func(t *testing.T) {
+			c := startCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+			seen := observe(c)
+			var code atomic.Int32
+			code.Store(int32(refusal.Code))
+			refusing(c, &code)
+			config := fastConfig(c.ListenAddrs()...)
+			config.FenceGrace = 100 * time.Millisecond
+			client := newTestClient(t, config)
+			core, logs := observer.New(zap.InfoLevel)
+			told := func(event string) int { return logs.FilterField(zap.String("event", event)).Len() }
+			var next uint64
+			for range 2 { // the second does not wait, and does not say it again
+				s := startLogged(t, client, fenceID, always, zap.New(core))
+				s.next = next
+				s.Send(s.numbered("orders", 10, oneKey))
+				s.acks(10)
+				s.stop(patience)
+				next = s.next
+			}
+			if told("kafka_unfenced") != 1 || told("kafka_fenced") != 0 {
+				t.Errorf("told %d times that there is no fence, %d times that there is", told("kafka_unfenced"), told("kafka_fenced"))
+			}
+			code.Store(0)
+			s := startLogged(t, client, fenceID, always, zap.New(core))
+			s.next = next
+			s.eventually("the fence is taken", func() bool { return told("kafka_fenced") == 1 })
+			for len(seen) > 0 {
+				<-seen
+			}
+			s.Send(s.numbered("orders", 10, oneKey))
+			s.acks(10)
+			if used, held := <-seen, client.claims[fenceID]; used.producer != held.producer || used.epoch != held.epoch {
+				t.Errorf("sent as %+v, the fence is %+v", used, held)
+			}
+			requireExactly(t, c, "orders", 30)
+		})
+	}
+}
+
+// A broker, or what stands in front of it, that knows no coordinators.
+func TestABrokerThatDropsTheQuestionForACoordinatorHoldsUpNobodyForLong(t *testing.T) {
+	c := startCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	c.ControlKey(int16(kmsg.FindCoordinator), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, errors.New("closed"), true
+	})
+	config := fastConfig(c.ListenAddrs()...)
+	config.FenceGrace = 100 * time.Millisecond
+	s := startFenced(t, newTestClient(t, config), fenceID, always)
+	s.Send(s.numbered("orders", 10, oneKey))
+	s.acks(10)
+	requireExactly(t, c, "orders", 10)
+}
+
+// The coordinator is found by any broker of the cluster, not only by those of
+// the configuration.
+func TestAClaimDoesNotNeedTheConfiguredBroker(t *testing.T) {
+	c := startCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(3, "orders"))
+	var down atomic.Bool
+	coordinator := c.CoordinatorFor(fenceID)
+	first := c.ListenAddrs()[(coordinator+1)%3]
+	config := fastConfig(first)
+	config.FenceGrace = time.Hour
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if down.Load() && address == first {
+			return nil, errors.New("connection refused")
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	s := startFenced(t, newTestClient(t, config), fenceID, always)
+	s.Send(s.numbered("orders", 30, manyKeys(10)))
+	s.acks(30)
+	down.Store(true)
+	for _, p := range c.PartitionInfos("orders") {
+		if err := c.MoveTopicPartition("orders", p.Partition, coordinator); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Fault(kfake.Fault{Keys: produceKey, Err: kerr.OutOfOrderSequenceNumber, Count: 1})
+	s.Send(s.numbered("orders", 30, manyKeys(10)))
+	s.acks(60)
+}
+
+// A coordinator that has lost its newest state gives an identity twice. The
+// first batch under it would be taken for a repeat, and be lost.
+func TestAnIdentityThatIsGivenTwiceIsNotUsedTwice(t *testing.T) {
 	c := startCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
 	c.ControlKey(int16(kmsg.InitProducerID), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -48,50 +153,57 @@ func TestWithoutTheRightToAFenceTheSessionGoesOnAndSaysSo(t *testing.T) {
 		if request.TransactionalID == nil {
 			return nil, nil, false
 		}
-		response := request.ResponseKind().(*kmsg.InitProducerIDResponse)
-		response.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code
+		response := r.ResponseKind().(*kmsg.InitProducerIDResponse)
+		response.ProducerID, response.ProducerEpoch = 1000, 5
 		return response, nil, true
 	})
-	core, logs := observer.New(zap.WarnLevel)
-	s := startLogged(t, newTestClient(t, fastConfig(c.ListenAddrs()...)), fenceID, always, zap.New(core))
-	s.Send(s.numbered("orders", 10, oneKey))
-	s.acks(10)
-	told := logs.FilterField(zap.String("event", "kafka_unfenced")).All()
-	if len(told) != 1 || told[0].ContextMap()["transactional_id"] != fenceID {
-		t.Errorf("it is told %d times: %v", len(told), told)
+	config := fastConfig(c.ListenAddrs()...)
+	config.FenceGrace = 100 * time.Millisecond
+	client := newTestClient(t, config)
+	for i := range uint64(3) {
+		s := startFenced(t, client, fenceID, always)
+		s.next = i
+		s.Send(s.numbered("orders", 1, oneKey))
+		s.acks(1)
+		s.stop(patience)
 	}
-	requireExactly(t, c, "orders", 10)
+	requireExactly(t, c, "orders", 3)
 }
 
 // The producer is not running: its state is looked at between two answers.
 func TestACoordinatorThatIsAwayHoldsUpNobodyForLong(t *testing.T) {
 	client := newTestClient(t, fastConfig("127.0.0.1:1"))
-	core, logs := observer.New(zap.WarnLevel)
-	p := newProducer(client, 1, fenceID, always, zap.New(core))
+	grace := client.config.FenceGrace
+	p := newProducer(client, 1, fenceID, always, zap.NewNop())
 	part := newPartition(newTopic("orders"), 0)
-	part.phase = phaseIdentity
 	now := time.Now()
 	away := controlled{err: sarama.ErrConsumerCoordinatorNotAvailable}
 	nobody := controlled{err: errors.New("no broker can be reached")}
-	p.fence.waiting = append(p.fence.waiting, part)
+	p.fence.since = now
 	for _, step := range []struct {
+		what   string
 		answer controlled
 		after  time.Duration
-		fenced bool
+		waits  bool
+		waived bool
 	}{
-		{nobody, 0, true}, {nobody, time.Hour, true}, {away, time.Hour, true}, {nobody, time.Hour + fenceGrace/2, true},
-		{away, time.Hour + fenceGrace - 1, true}, {away, time.Hour + fenceGrace, false},
+		{"no broker answers", nobody, time.Hour, true, false},
+		{"brokers answer again, within the grace", away, time.Hour + grace - 1, true, false},
+		{"the grace is over", away, time.Hour + grace, true, true},
+		{"it gives an identity", controlled{identity: identity{7, 1}}, 2 * time.Hour, true, false},
+		{"it is away at a renewal", away, 2*time.Hour + fenceRenewal, false, false},
+		{"and long after", away, 3*time.Hour + fenceRenewal, false, false},
 	} {
+		p.fence.waiting = p.fence.waiting[:0]
+		if step.waits {
+			part.phase = phaseIdentity
+			p.fence.waiting = append(p.fence.waiting, part)
+		}
 		p.claimed(step.answer, now.Add(step.after))
-		if fenced := p.fence.id != ""; fenced != step.fenced {
-			t.Fatalf("after %v and %v: fenced %t", step.after, step.answer.err, fenced)
+		free := step.waived || step.answer.err == nil
+		if p.fence.waived != step.waived || step.waits && (part.phase == phaseReady) != free {
+			t.Errorf("%s: waived %t, phase %d, stall %q", step.what, p.fence.waived, part.phase, part.stall)
 		}
-		if step.fenced && (part.phase != phaseIdentity || part.stall == "") {
-			t.Errorf("after %v: phase %d, stall %q", step.after, part.phase, part.stall)
-		}
-	}
-	if part.phase != phaseReady || logs.Len() != 1 {
-		t.Errorf("phase %d, told %d times", part.phase, logs.Len())
 	}
 }
 

@@ -90,12 +90,23 @@ func (p *Producer) replied(r controlled, now time.Time) {
 	case r.job.claim != nil:
 		p.claimed(r, now)
 	case r.job.limit != nil:
-		// Without the right to describe the topic the limit stays 0.
-		r.job.limit.Limit = r.limit
-		p.outcomes = append(p.outcomes, pipeline.Result{Rejected: r.job.limit})
+		p.limited(r)
 	default:
 		p.lookedUp(r, now)
 	}
+}
+
+// limited reports a record that is too large, now that the limit is known;
+// without the right to describe the topic it stays 0. A record that was accepted
+// meanwhile is not reported: nothing would ever take that back.
+func (p *Producer) limited(r controlled) {
+	rejection := r.job.limit
+	part := p.topics[rejection.Message.Record.Topic].partitions[rejection.Partition]
+	if !part.rejected || part.queue.at(0).message.Seq != rejection.Message.Seq {
+		return
+	}
+	rejection.Limit = r.limit
+	p.outcomes = append(p.outcomes, pipeline.Result{Rejected: rejection})
 }
 
 // identified gives the partition its new producer id.

@@ -324,13 +324,10 @@ func firstCulprit(culprits []int32, n int) (int, bool) {
 	return first, first < n
 }
 
-// reject gives the head to the policy, once.
+// reject gives the head to the policy, again after each attempt that fails.
 func (p *partition) reject(cause error, oversize bool, now time.Time) effect {
 	p.stalled("rejected: "+cause.Error(), now)
 	p.suspects, p.innocent = 1, 0
-	if p.rejected {
-		return effect{}
-	}
 	p.rejected = true
 	head := p.queue.at(0)
 	return effect{oversize: oversize, rejection: &pipeline.Rejection{

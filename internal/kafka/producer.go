@@ -122,14 +122,14 @@ func newProducer(c *Client, session uint64, transactionalID string, lease func()
 		done:     make(chan struct{}),
 		loop: loop{
 			log:     log,
-			report:  reporter{log: log},
+			report:  reporter{log: log, unfenced: transactionalID != "" && c.unfenced.Load()},
 			links:   make(map[int32]*link),
 			brokers: make(map[int32]string),
 			topics:  make(map[string]*topic),
 
 			disconnectedSince: time.Now(),
 
-			fence: fence{id: transactionalID},
+			fence: fence{id: transactionalID, waived: transactionalID != "" && c.unfenced.Load()},
 		},
 	}
 	p.ctx, p.abort = context.WithCancel(context.Background())

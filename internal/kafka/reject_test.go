@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/cdcpub/cdcpub/internal/pipeline"
@@ -104,7 +106,7 @@ func TestPoisonStopsItsPartitionUntilItIsCured(t *testing.T) {
 					}
 					// What was in front is acknowledged, nothing behind is.
 					s.acks(int(number))
-					// It is tried again in place, and is not rejected twice.
+					// It is tried again in place, and is the same rejection each time.
 					refused := p.refused.Load()
 					for ctx := patiently(t); p.refused.Load() < refused+2 && ctx.Err() == nil; {
 						rest(ctx)
@@ -205,6 +207,65 @@ func TestRecordTooLargeAloneIsRejectedWithItsSizeAndLimit(t *testing.T) {
 				t.Errorf("%d acked", len(s.acked))
 			}
 		})
+	}
+}
+
+// Noise grows by compression: the limit that RejectedError names is enough for
+// every codec. And after the record was refused by another limit, that one is
+// reported.
+func TestTheLimitThatIsNamedIsEnoughAndNew(t *testing.T) {
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		t.Run(codec, func(t *testing.T) {
+			c := startCluster(t, kfake.NumBrokers(1))
+			if err := c.CreateTopic("orders", 1, map[string]string{"max.message.bytes": "5000"}); err != nil {
+				t.Fatal(err)
+			}
+			config := fastConfig(c.ListenAddrs()...)
+			config.Compression = codec
+			s := startSession(t, newTestClient(t, config), always)
+			m := s.numbered("orders", 1, oneKey)
+			m[0].Record.Headers = []router.Header{{Key: "noise", Value: noise(1_900_000)}}
+			s.Send(m)
+			first := s.rejects(1)
+			setLimit(t, c, "orders", first.Size-1000)
+			s.until("the new limit", func() bool {
+				return len(s.again) > 0 && s.again[len(s.again)-1].Limit == first.Size-1000
+			})
+			named := regexp.MustCompile(`raise max.message.bytes of the topic to (\d+)`).FindStringSubmatch((&pipeline.RejectedError{Rejection: *first}).Error())
+			if named == nil {
+				t.Fatalf("names no limit: %v", &pipeline.RejectedError{Rejection: *first})
+			}
+			limit, err := strconv.Atoi(named[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			setLimit(t, c, "orders", limit)
+			s.acks(1)
+		})
+	}
+}
+
+func setLimit(t *testing.T, c *kfake.Cluster, topic string, limit int) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, topic
+	entry := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	value := strconv.Itoa(limit)
+	entry.Name, entry.Value = "max.message.bytes", &value
+	resource.Configs = append(resource.Configs, entry)
+	request.Resources = append(request.Resources, resource)
+	answer, err := request.RequestWith(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kerr.ErrorForCode(answer.Resources[0].ErrorCode); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import "go.uber.org/zap"
 type reporter struct {
 	log                    *zap.Logger
 	connected, unreachable bool
+	unfenced               bool
 	// operator: what is unreachable waits for a human.
 	operator bool
 }
@@ -22,8 +23,16 @@ func (r *reporter) reach(err error) {
 	r.connected, r.unreachable, r.operator = err == nil, err != nil, needsHuman(err)
 }
 
-// unfenced is told once a session.
-func (r *reporter) unfenced(transactionalID, reason string) {
-	r.log.Warn("publishing without a fence: a request that an earlier publisher of this slot left in a broker's hands may repeat records late, which consumers that drop repeats do not see; grant Write and Describe on the transactional id, or set kafka.fencing: false to publish without it",
-		zap.String("event", "kafka_unfenced"), zap.String("transactional_id", transactionalID), zap.String("reason", reason))
+// fence tells that publishing goes without one for a reason, and, with nil,
+// that it no longer does.
+func (r *reporter) fence(transactionalID string, reason error) {
+	id := zap.String("transactional_id", transactionalID)
+	switch {
+	case reason != nil && !r.unfenced:
+		r.log.Warn("publishing without a fence: a request that an earlier publisher of this slot left in a broker's hands may repeat records late, which consumers that drop repeats do not see; it is tried again; grant Write on the transactional id, or set kafka.fencing: false to do without",
+			zap.String("event", "kafka_unfenced"), id, zap.String("reason", classifyError(reason).String()))
+	case reason == nil && r.unfenced:
+		r.log.Info("publishing with a fence again", zap.String("event", "kafka_fenced"), id)
+	}
+	r.unfenced = reason != nil
 }

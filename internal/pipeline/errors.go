@@ -57,16 +57,16 @@ func (e *RejectedError) Error() string {
 	r := &e.Rejection
 	size := ""
 	if r.Size > 0 {
-		size = fmt.Sprintf(", %d bytes", r.Size)
+		size = fmt.Sprintf(", %d bytes before compression", r.Size)
 		if r.Limit > 0 {
 			size += fmt.Sprintf(" where the topic's limit is %d", r.Limit)
 		}
 	}
 	cure := "change the topic's limits so that it is accepted"
 	if r.Limit > 0 {
-		cure = "raise max.message.bytes of the topic"
-		if r.Size > r.Limit {
-			cure += fmt.Sprintf(" to %d or more", r.Size)
+		cure = "its limit has been raised meanwhile, so the next attempt should pass; if it does not, raise max.message.bytes of the topic further, and message.max.bytes of the brokers if that is lower"
+		if enough := r.enough(); r.Limit < enough {
+			cure = fmt.Sprintf("raise max.message.bytes of the topic to %d, and what consumers fetch with it", enough)
 		}
 	}
 	maybe := ""
@@ -77,5 +77,9 @@ func (e *RejectedError) Error() string {
 		r.Message.Record.EventID, r.Message.Position.Ordinal+1, r.Message.Position.CommitLSN, r.Message.Table,
 		r.Message.Record.Key, r.Message.Record.Topic, r.Partition, size, r.Cause, maybe, cure)
 }
+
+// enough is a limit that the record passes whatever the codec makes of it: one
+// that cannot compress its bytes adds less than 1 % and a header.
+func (r *Rejection) enough() int { return r.Size + r.Size/100 + 1024 }
 
 func (e *RejectedError) Unwrap() error { return e.Rejection.Cause }

@@ -116,6 +116,13 @@ func (f *fakeProducer) reject(partition int) {
 	f.results <- Result{Rejected: &Rejection{Message: f.sent[queue[0]], Partition: int32(partition), Cause: errRefused}}
 }
 
+// refuse tries the head of a partition again, by another limit.
+func (f *fakeProducer) refuse(partition, limit int) {
+	head := f.partitions[partition][0]
+	f.rejected[head] = true
+	f.results <- Result{Rejected: &Rejection{Message: f.sent[head], Partition: int32(partition), Cause: errRefused, Size: 2000, Limit: limit}}
+}
+
 var errProducer = errors.New("the producer has failed")
 
 func (f *fakeProducer) fail() {

@@ -26,8 +26,8 @@ type Config struct {
 	// StayOnRejection keeps the pipeline standing still at a rejected record
 	// until it is accepted; otherwise Run ends with the *RejectedError.
 	StayOnRejection bool
-	// OnRejection is told of a rejected record, again once a minute while it
-	// stands still, and with nil when the last of them was accepted after all.
+	// OnRejection is told of a rejected record, again after each attempt that
+	// fails, every other minute if there are none, and with nil when the last of them was accepted after all.
 	// Called on Run's goroutine.
 	OnRejection func(*RejectedError)
 	// Known is a row that an earlier session could not publish, or nil. The
@@ -51,9 +51,8 @@ type Pipeline struct {
 	commit   time.Time
 	messages []Message // routed, not yet handed to the producer
 
-	rejected []*RejectedError // stands still while there are any; oldest first
-	reported time.Time        // when OnRejection was last called
-	failure  error            // delivers what lies before it, then ends with it
+	rejected []standing // stands still while there are any; oldest first
+	failure  error      // delivers what lies before it, then ends with it
 	counts   counts
 	status   statusBox
 }
@@ -67,7 +66,8 @@ func New(config Config) *Pipeline {
 // for. What is not acknowledged by then is sent again in the next session.
 const failureDrain = 5 * time.Second
 
-// remindInterval is the pause between two reports of the same rejection.
+// remindInterval is how often is looked for rejections to report again. The
+// producer tries about as often.
 const remindInterval = time.Minute
 
 // Run works until batches is closed and everything is acknowledged (nil), or
@@ -234,14 +234,29 @@ func (p *Pipeline) outcome(result Result) error {
 }
 
 // reject is where a policy other than standing still would decide. Several
-// partitions may have a rejected record at their heads.
+// partitions may have a rejected record at their heads, and one that is tried
+// again may be rejected again, by another limit.
 func (p *Pipeline) reject(r *Rejection) {
 	rejected := &RejectedError{Rejection: *r, Since: time.Now()}
-	p.rejected = append(p.rejected, rejected)
-	p.report(rejected)
+	i := slices.IndexFunc(p.rejected, func(s standing) bool { return s.Rejection.Message.Seq == r.Message.Seq })
+	if i < 0 {
+		i = len(p.rejected)
+		p.rejected = append(p.rejected, standing{})
+	} else {
+		rejected.Since = p.rejected[i].Since
+	}
+	p.rejected[i].RejectedError = rejected
+	p.report(&p.rejected[i])
 	if !p.config.StayOnRejection && p.failure == nil {
 		p.failure = rejected
 	}
+}
+
+// standing is a rejection that stands, and when OnRejection was last told.
+// Status shows the error, so that is replaced and never changed.
+type standing struct {
+	*RejectedError
+	reported time.Time
 }
 
 // accepted forgets a rejection whose record was acknowledged after all.
@@ -249,25 +264,25 @@ func (p *Pipeline) accepted(seq uint64) {
 	if len(p.rejected) == 0 {
 		return
 	}
-	p.rejected = slices.DeleteFunc(p.rejected, func(r *RejectedError) bool { return r.Rejection.Message.Seq == seq })
+	p.rejected = slices.DeleteFunc(p.rejected, func(s standing) bool { return s.Rejection.Message.Seq == seq })
 	if len(p.rejected) == 0 {
 		p.config.OnRejection(nil)
 	}
 }
 
-// remind reports what still stands, unless that was done a moment ago.
+// remind reports what still stands and was not reported for so long that it
+// is not being tried again.
 func (p *Pipeline) remind() {
-	if time.Since(p.reported) < remindInterval/2 {
-		return
-	}
-	for _, rejected := range p.rejected {
-		p.report(rejected)
+	for i := range p.rejected {
+		if time.Since(p.rejected[i].reported) > remindInterval*3/2 {
+			p.report(&p.rejected[i])
+		}
 	}
 }
 
-func (p *Pipeline) report(r *RejectedError) {
-	p.reported = time.Now()
-	p.config.OnRejection(r)
+func (p *Pipeline) report(s *standing) {
+	s.reported = time.Now()
+	p.config.OnRejection(s.RejectedError)
 }
 
 func (p *Pipeline) confirm() {

@@ -55,7 +55,9 @@ type Result struct {
 	Acked []uint64
 	// Rejected names a record that the broker will not take. Nothing behind it
 	// in its partition is sent; the same record is tried again at long
-	// intervals, and its Seq comes as Acked if the broker's mind has changed.
+	// intervals. It comes as Rejected again after each such attempt, with the
+	// limit as it then is, or its Seq comes as Acked if the broker's mind has
+	// changed. What cannot be tried again comes once.
 	Rejected *Rejection
 	// Err ends the producer: it sends nothing any more and this is the last
 	// Result. Its class is in the error (see Stopped).

@@ -40,7 +40,7 @@ func (p *Pipeline) publishStatus() {
 		Confirmed: p.tracker.Confirmed(), LastAcked: p.counts.lastAcked,
 	}
 	if len(p.rejected) > 0 {
-		status.Rejected = p.rejected[0]
+		status.Rejected = p.rejected[0].RejectedError
 	}
 	p.status.Lock()
 	p.status.current = status
