@@ -60,6 +60,25 @@ func (b *Batch) add(e Event) {
 	b.Events = append(b.Events, e)
 }
 
+// cut drops the events of a transaction that has not ended.
+func (b *Batch) cut() {
+	n := len(b.Events)
+	for ; n > 0; n-- {
+		e := &b.Events[n-1]
+		if e.Kind == Commit || e.Kind == Keepalive {
+			break
+		}
+		if e.Kind == Insert {
+			b.rows--
+		}
+		for _, value := range e.Row.Values {
+			b.Bytes -= len(value)
+		}
+	}
+	clear(b.Events[n:])
+	b.Events = b.Events[:n]
+}
+
 func (b *Batch) tally() tally { return tally{b.transactions, b.rows, b.Bytes} }
 
 // takeValues cuts n values from the batch's slab. Values cut earlier stay

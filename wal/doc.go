@@ -17,6 +17,8 @@
 //     to it. Contexts end with Open: a deadline of a context applies to writes
 //     too, and would tear a status update.
 //   - Decoder turns messages into events. It is pure and can be used alone.
+//   - hold.go keeps the slot when the server has ended the stream at a text that
+//     it cannot convert.
 //   - pacer and prober decide when to send a status and when to look at the
 //     server from outside. They are values that belong to Run's goroutine.
 //
@@ -37,6 +39,12 @@
 // Only when Run returns nil has the server processed the last confirmed LSN. A
 // cancelled context and every other error skip leaving and ending: nothing more
 // is confirmed, and a missing Commit is never made up for.
+//
+// At a text that PostgreSQL cannot convert it ends decoding by itself and gives
+// the slot free, while rows in front of it are still to be confirmed. So the
+// lease ends, the slot is taken again on another connection, at the end of all
+// LSNs where it only holds it (hold.go), and only then is the rest handed over
+// and confirmed there. If somebody else has the slot, nothing more is sent.
 //
 // # Batches and the lifetime of bytes
 //

@@ -3,6 +3,8 @@ package wal
 import (
 	"errors"
 	"fmt"
+
+	"github.com/jackc/pglogrepl"
 )
 
 // StopError says that the stream cannot go on until a human has acted. What
@@ -13,6 +15,9 @@ type StopError struct {
 	Message string // what happened and what it means for data
 	Cure    string // what to do next
 	Cause   error  // the server's own words, if any
+	// CommitLSN is that of the transaction which cannot be read on, for
+	// RowUnreadable; 0 if it is not known.
+	CommitLSN pglogrepl.LSN
 }
 
 // Reason tells StopErrors apart.

@@ -35,12 +35,18 @@ type fakeServer struct {
 	look func() lookResult
 	// started is closed once streaming began.
 	started chan struct{}
+	// again is closed once another connection holds the slot.
+	again chan struct{}
+	// previous and unreadable are what the client remembers.
+	previous   *Identity
+	unreadable *StopError
 
 	mu      sync.Mutex
 	startup map[string]string // of the replication connection
 	queries []string
 	looks   []time.Time
 	stream  *walsender
+	held    *walsender // of the connection that holds the slot again
 	dialed  int
 	closed  sync.WaitGroup
 	reads   atomic.Int64 // of the sockets, by the client
@@ -84,7 +90,7 @@ var (
 )
 
 func newFakeServer(t *testing.T) *fakeServer {
-	s := &fakeServer{t: t, answers: map[string]answer{}, started: make(chan struct{}), look: func() lookResult { return lookAlive }}
+	s := &fakeServer{t: t, answers: map[string]answer{}, started: make(chan struct{}), again: make(chan struct{}), look: func() lookResult { return lookAlive }}
 	s.setSlot(map[string]string{})
 	s.answers["'transaction_timeout'"] = answer{}
 	s.answers["IDENTIFY_SYSTEM"] = answer{rows: [][]string{{"7000000000000000001", "1", "0/9000", "shop"}}}
@@ -119,6 +125,7 @@ func (s *fakeServer) setSlot(change map[string]string) {
 // config reaches the fake server. Its URL overrides nothing.
 func (s *fakeServer) config() Config {
 	return Config{
+		Previous: s.previous, Unreadable: s.unreadable,
 		Slot: fakeSlot, Publication: `Out"box`, Tables: []Table{{"app", "outbox"}}, Columns: []string{"id", "payload"},
 		Connect: func(context.Context) (*ConnConfig, error) {
 			return s.connConfig("postgres://cdcpub@fake/shop?sslmode=disable")
@@ -222,10 +229,15 @@ func (s *fakeServer) query(conn net.Conn, backend *pgproto3.Backend, sql string)
 	case strings.HasPrefix(sql, "START_REPLICATION"):
 		sender := &walsender{conn: conn, backend: backend, gone: make(chan struct{})}
 		s.mu.Lock()
-		s.stream = sender
+		began := s.started
+		if s.stream == nil {
+			s.stream = sender
+		} else {
+			s.held, began = sender, s.again
+		}
 		s.mu.Unlock()
 		reply(backend, &pgproto3.CopyBothResponse{})
-		close(s.started)
+		close(began)
 		sender.listen()
 		return true
 	case found != nil:
@@ -240,6 +252,19 @@ func (s *fakeServer) lookTimes() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]time.Time(nil), s.looks...)
+}
+
+// looksAre changes how connections beside the stream end from now on.
+func (s *fakeServer) looksAre(look func() lookResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look = look
+}
+
+func (s *fakeServer) lastQuery() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queries[len(s.queries)-1]
 }
 
 func reply(backend *pgproto3.Backend, messages ...pgproto3.BackendMessage) {

@@ -180,8 +180,15 @@ func (l *link) renew(at time.Time) {
 	}
 }
 
-// expire ends the lease for good: whoever holds the slot now, it is not us.
+// expire ends the lease: whoever holds the slot now, it is not us.
 func (l *link) expire() { l.heard.Store(int64(-365 * 24 * time.Hour)) }
+
+// released ends the lease until renew: the server has released the slot, and
+// nothing that is still read says who has it.
+func (l *link) released() {
+	l.doubt = time.Now()
+	l.expire()
+}
 
 // silence is how long nothing has been heard. Safe from any goroutine.
 func (l *link) silence() time.Duration { return time.Since(l.heardAt()) }
@@ -227,6 +234,23 @@ func (l *link) finish(limit time.Duration) error {
 			return nil
 		case *pgproto3.ErrorResponse:
 			return fmt.Errorf("end replication: %w", pgconn.ErrorResponseToPgError(message))
+		}
+	}
+}
+
+// terminate ends the session and waits until the server has let go of it, or for
+// the end of ctx: only then are the slot and its place among max_wal_senders free.
+func (l *link) terminate(ctx context.Context) {
+	defer l.close()
+	l.pg.Frontend().Send(&pgproto3.Terminate{})
+	if l.pg.Frontend().Flush() != nil {
+		return
+	}
+	end, _ := ctx.Deadline()
+	l.mayWait = func() (time.Time, bool) { return end, ctx.Err() == nil }
+	for ctx.Err() == nil {
+		if _, err := l.receive(); err != nil && !timedOut(err) {
+			return
 		}
 	}
 }

@@ -36,6 +36,10 @@ type Config struct {
 	// Previous is the identity of this process's last stream, nil for the
 	// first. A difference that may mean a gap stops the stream.
 	Previous *Identity
+	// Unreadable is how an earlier stream of this process ended, if that was a
+	// RowUnreadable, or nil. A stream that comes to the same transaction ends in
+	// the same way, before it hands over that transaction's rows once more.
+	Unreadable *StopError
 
 	user, database string // for messages
 }
@@ -145,6 +149,9 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 			"make sure that the right server is configured and that the gap is known, then restart cdcpub",
 			"another server answers: system identifier %s, before %s; what was committed on the old one and not published is not in this slot", identity.SystemID, c.Previous.SystemID)
 	}
+	if c.Previous == nil || c.Previous.Timeline != identity.Timeline {
+		c.Unreadable = nil // its LSN may be another transaction's now
+	}
 	slot, err := c.checkSlot(&catalog, system)
 	if err != nil {
 		return nil, err
@@ -163,7 +170,7 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.startReplication(ctx, l); err != nil {
+	if err := c.startReplication(ctx, l, 0); err != nil {
 		return nil, err
 	}
 	l.sent, l.trust = time.Now(), c.WALSenderTimeout*3/4
@@ -180,12 +187,12 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 	return s, nil
 }
 
-// startReplication starts at 0/0, which means the slot's own position: never
-// at a position of ours, since the server believes any.
-func (c *Config) startReplication(ctx context.Context, l *link) error {
+// startReplication starts at 0/0 to read, which means the slot's own position:
+// never at a position of ours, since the server believes any.
+func (c *Config) startReplication(ctx context.Context, l *link, at pglogrepl.LSN) error {
 	// publication_names is a list of identifiers, within a string literal.
 	name := quoteLiteral(quoteIdentifier(c.Publication))
-	err := pglogrepl.StartReplication(ctx, l.pg, c.Slot, 0, pglogrepl.StartReplicationOptions{
+	err := pglogrepl.StartReplication(ctx, l.pg, c.Slot, at, pglogrepl.StartReplicationOptions{
 		Mode:       pglogrepl.LogicalReplication,
 		PluginArgs: []string{"proto_version '1'", "publication_names " + name},
 	})

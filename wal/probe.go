@@ -34,6 +34,7 @@ type prober struct {
 	looks         sync.WaitGroup
 	running       bool
 	last          time.Time // when the last look began
+	valid         time.Time // looks that began earlier looked for another walsender
 	flush         pglogrepl.LSN
 	withheldSince time.Time // zero while nothing is held back
 }
@@ -51,6 +52,11 @@ const (
 
 func (p *prober) begin(ctx context.Context) {
 	p.ctx, p.results = ctx, make(chan probeResult, 1)
+}
+
+// again looks for another walsender of ours from now on.
+func (p *prober) again(look func(context.Context) error, now time.Time) {
+	p.look, p.valid = look, now
 }
 
 // progress notes how far confirming is behind receiving.
@@ -86,6 +92,7 @@ func (p *prober) judge(s *Stream, now time.Time) error {
 	case result := <-p.results:
 		p.running = false
 		switch silence := s.link.silence(); {
+		case result.began.Before(p.valid):
 		case result.err == nil:
 			s.link.renew(result.began)
 		case errors.Is(result.err, ErrServerStopping), errors.Is(result.err, ErrSlotTaken):
@@ -98,8 +105,9 @@ func (p *prober) judge(s *Stream, now time.Time) error {
 	withheld := !p.withheldSince.IsZero() && now.Sub(p.withheldSince) >= withheldLimit
 	if (withheld || s.link.silence() >= p.timeout/2) && !p.running && now.Sub(p.last) >= probeInterval {
 		p.running, p.last = true, now
+		look := p.look
 		p.looks.Go(func() {
-			p.results <- probeResult{began: now, err: p.look(p.ctx)}
+			p.results <- probeResult{began: now, err: look(p.ctx)}
 			s.poke()
 		})
 	}

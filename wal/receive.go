@@ -40,9 +40,11 @@ func (s *Stream) unreadable(refused *pgconn.PgError) error {
 		if open := s.decoder.open; open != 0 {
 			where = fmt.Sprintf(" in the transaction committed at LSN %s", open)
 		}
-		return s.config.stop(RowUnreadable, refused,
+		stop := s.config.stop(RowUnreadable, refused,
 			"the row is in the WAL as it is: give its transaction up knowingly, see README, 'A row that cannot be published', in a session with client_encoding = SQL_ASCII, which shows it unconverted; then keep such characters out of the outbox, or move the database to UTF8",
-			"PostgreSQL cannot convert a text%s to UTF-8, so that slot %s cannot be decoded further (%s); nothing from that transaction on is published", where, s.config.Slot, refused.Where)
+			"PostgreSQL cannot convert a text%s to UTF-8, so that slot %s cannot be decoded further (%s); what was committed before is delivered and confirmed, nothing behind that text is sent", where, s.config.Slot, refused.Where)
+		stop.CommitLSN = s.decoder.open
+		return stop
 	}
 	return s.config.explain(refused)
 }
@@ -63,6 +65,9 @@ func (s *Stream) copyData(data []byte) error {
 			return err
 		}
 		s.receivedUpTo(start)
+		if known := s.config.Unreadable; known != nil && s.decoder.InTransaction() && s.decoder.open == known.CommitLSN {
+			return known
+		}
 	case 'k':
 		end := in.lsn()
 		in.uint64()

@@ -28,6 +28,7 @@ type Stream struct {
 	pacer    pacer
 	received pglogrepl.LSN // highest position received: nothing beyond it may be confirmed
 	probes   prober
+	held     *link // holds the slot in place of link; nil while link does
 	// inputs to pacer that other goroutines set
 	confirmed atomic.Uint64 // pglogrepl.LSN; never decreases
 	announced atomic.Bool   // an advance waits to be sent; set once per status update
@@ -126,6 +127,7 @@ func (s *Stream) poke() {
 // while it shuts down, and its operator waits for it.
 const (
 	serverStopLimit = 3 * time.Second
+	unreadableLimit = 30 * time.Second // after a text that PostgreSQL cannot convert: nobody waits
 	finishLimit     = 2 * time.Second
 )
 
@@ -136,10 +138,12 @@ const (
 //
 // It closes out when no more batches come. After Stop, ErrServerStopping and a
 // message that cannot be read the connection is kept until Finish, so that what
-// drains meanwhile can still be confirmed. A cancelled ctx ends at once and confirms
-// nothing further. Run closes the connection before it returns.
+// drains meanwhile can still be confirmed. After a text that PostgreSQL cannot
+// convert another connection does that, if it gets the slot. A cancelled ctx ends
+// at once and confirms nothing further. Run closes every connection before it
+// returns.
 func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
-	defer s.link.close()
+	defer s.close()
 	defer context.AfterFunc(ctx, s.poke)()
 	probing, endProbes := context.WithCancel(ctx)
 	defer s.probes.looks.Wait()
@@ -151,7 +155,7 @@ func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 	inOrder := reason == nil || errors.Is(reason, ErrServerStopping)
 	if unreadable(reason) {
 		// What was read before it is good, and can still be confirmed.
-		err := s.offer(ctx, out)
+		err := s.offerRest(ctx, out, reason)
 		inOrder, reason = err == nil, errors.Join(reason, err)
 	}
 	if !inOrder {
@@ -164,11 +168,11 @@ func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 	return reason
 }
 
-// unreadable errors are about a message, not about the connection.
+// unreadable errors are about a message or a row, not about the connection.
 func unreadable(err error) bool {
 	var malformed *MalformedError
 	var unknown *UnknownRelationError
-	return errors.As(err, &malformed) || errors.As(err, &unknown)
+	return errors.As(err, &malformed) || errors.As(err, &unknown) || rowUnreadable(err)
 }
 
 // read is the reading part of Run. It returns nil when Stop was asked for and
@@ -304,7 +308,7 @@ func (s *Stream) sendStatus(now time.Time) error {
 		status = append(status, 0)
 	}
 	s.pacer.sent(now)
-	return s.link.send(status)
+	return s.wire().send(status)
 }
 
 // leave keeps the connection and the lease alive until Finish, then ends the
@@ -315,7 +319,7 @@ func (s *Stream) leave(ctx context.Context, reason error) error {
 	var giveUp <-chan time.Time
 	for waiting := true; waiting; {
 		if reason != nil && giveUp == nil {
-			giveUp = time.After(serverStopLimit)
+			giveUp = time.After(leaveLimit(reason))
 		}
 		timer := time.NewTimer(time.Until(s.next()))
 		select {
@@ -337,6 +341,9 @@ func (s *Stream) leave(ctx context.Context, reason error) error {
 		}
 		switch err := s.tend(); {
 		case errors.Is(err, ErrServerStopping):
+			if rowUnreadable(reason) {
+				giveUp = nil // the shorter limit counts from now
+			}
 			reason = err
 		case err != nil:
 			return errors.Join(reason, err)
@@ -345,7 +352,14 @@ func (s *Stream) leave(ctx context.Context, reason error) error {
 	if err := s.sendStatus(time.Now()); err != nil {
 		return errors.Join(reason, err)
 	}
-	return errors.Join(reason, s.link.finish(finishLimit))
+	return errors.Join(reason, s.wire().finish(finishLimit))
+}
+
+func leaveLimit(reason error) time.Duration {
+	if rowUnreadable(reason) {
+		return unreadableLimit
+	}
+	return serverStopLimit
 }
 
 func (s *Stream) newBatch() *Batch {

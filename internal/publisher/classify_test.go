@@ -247,6 +247,32 @@ func TestOneLogLinePerChangeOfState(t *testing.T) {
 	})
 }
 
+func TestAnOutageNamesEachCauseOnceAndNotManyOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, logs := observed(nil)
+		p.enter(Streaming, nil)
+		logs.TakeAll()
+		for i := range 40 { // the connection ends, and then nobody listens
+			cause := io.EOF
+			if i%2 == 1 {
+				cause = errors.New("connection refused")
+			}
+			_, _ = p.next(cause, &steady{})
+			time.Sleep(time.Second)
+		}
+		if got := events(logs); len(got) != 2 {
+			t.Errorf("two causes are %q", got)
+		}
+		for i := range 40 {
+			_, _ = p.next(fmt.Errorf("cause %d", i), &steady{})
+			time.Sleep(time.Second)
+		}
+		if got := events(logs); len(got) != maxCauses-2 {
+			t.Errorf("many causes are %q", got)
+		}
+	})
+}
+
 func TestALongOutageIsMentionedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, logs := observed(nil)

@@ -16,8 +16,12 @@
 // A new session also compares what it finds with what the process remembers of
 // the last one (past): a slot that is further than this process confirmed, or a
 // publication of which the monitor knows that it was altered, is no place to go
-// on from without a human. Reasons for a human name the LSN from which on rows
-// may be missing, as far as the process knows it.
+// on from without a human. The exception is evidence of how the slot moved: another
+// cdcpub was seen to hold it, or a human was called for what moves it (between).
+// The epoch of the fence tells of other publishers too, but only when the
+// session's producer has heard from Kafka, which is after the decision.
+// Reasons for a human name the LSN from which on rows may be missing, as far as
+// the process knows it.
 //
 // Ends of a session are of two classes, decided in classify: retry, and stop. A
 // stop before the first session began, or with on_stop: exit, ends Run.

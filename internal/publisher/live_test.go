@@ -26,6 +26,8 @@ func TestSessions(t *testing.T) {
 	t.Run("a second signal ends at once", w.killed)
 	t.Run("stopped while nothing is open", w.stoppedIdle)
 	t.Run("what no catalog explains is tried again quickly, then blocks", w.unexplained)
+	t.Run("a slot that moved while nobody was seen, looked into, and taken over", w.movedUnseen)
+	t.Run("our own walsender of before is not another publisher", w.ghost)
 }
 
 func (w *world) takeOver(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
-	"go.uber.org/zap"
 
 	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/wal"
@@ -17,14 +16,12 @@ import (
 // on rows may be missing. It dies with the process: a new one takes what it
 // finds. Run's goroutine owns it.
 type past struct {
-	// confirmed is the highest position that this process has confirmed. It is
-	// 0 when there is none yet, and when another process may have read the slot
-	// since.
+	// confirmed is the highest position that this process has confirmed, 0 when
+	// there is none yet.
 	confirmed pglogrepl.LSN
-	// called: a human was called since the last session. Whatever has happened
-	// to the slot then is taken for an answer.
-	called bool
-	whole  Whole
+	// since is what has happened to the slot since the last session.
+	since between
+	whole Whole
 	// undecodable is how the last session ended, if it met WAL at which the
 	// publication did not exist; nil otherwise.
 	undecodable *wal.StopError
@@ -91,36 +88,9 @@ func (p *Publisher) altered() error {
 	}
 }
 
-// movedError: the slot is not where this process left it.
-type movedError struct {
-	slot     string
-	from, to pglogrepl.LSN
-}
-
-func (e *movedError) Error() string {
-	return fmt.Sprintf("slot %s stands at LSN %s, and this process had confirmed no more than %s: somebody has advanced it, or dropped it and created it again; rows committed between %s and %s do not come through it, and are missing in the topics unless another cdcpub published them meanwhile; compare the outbox with the topics for that time and publish what is missing again, then restart cdcpub to go on from %s",
-		e.slot, e.to, e.from, e.from, e.to, e.to)
-}
-
-// moved compares where the slot stands with where this process left it. After
-// a crash of PostgreSQL it may stand earlier, later never by itself.
-func (p *Publisher) moved(start pglogrepl.LSN) error {
-	from := p.past.confirmed
-	if from == 0 || start <= from {
-		return nil
-	}
-	moved := &movedError{slot: p.config.WAL.Slot, from: from, to: start}
-	if !p.past.called {
-		return moved
-	}
-	p.log.Warn("the slot is not where this process left it; going on where it stands now", zap.String("event", "slot_moved"),
-		zap.Stringer("from_lsn", from), zap.Stringer("lsn", start))
-	return nil
-}
-
 // began notes a session that may read.
 func (m *past) began(start pglogrepl.LSN, now time.Time) {
-	m.called = false
+	m.since = between{}
 	m.confirmed = max(m.confirmed, start)
 	if start > m.whole.LSN {
 		m.whole = Whole{LSN: start, Seen: now}
@@ -184,11 +154,11 @@ func (p *Publisher) locate(err error) error {
 	where := ""
 	switch confirmed, whole := p.past.confirmed, p.lastWhole(); stop.Reason {
 	case wal.SlotMissing:
-		if confirmed != 0 {
+		if confirmed != 0 && !p.past.since.published {
 			where = fmt.Sprintf("everything committed up to LSN %s is published, and rows committed after it are in no slot", confirmed)
 		}
 	case wal.PublicationMissing, wal.PublicationTooNew:
-		if confirmed != 0 {
+		if confirmed != 0 && !p.past.since.published {
 			where = fmt.Sprintf("everything committed up to LSN %s is published, and rows committed after it wait", confirmed)
 		}
 	case wal.PublicationUnusable, wal.PublicationChanged, wal.TableUnusable:

@@ -6,61 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pglogrepl"
-
 	"github.com/cdcpub/cdcpub/wal"
 )
-
-func TestASlotThatWentOnWithoutUsStopsThePublisher(t *testing.T) {
-	const ours = pglogrepl.LSN(100)
-	tests := map[string]struct {
-		before func(*Publisher)
-		start  pglogrepl.LSN
-		stops  bool
-	}{
-		"where we left it":                {nil, ours, false},
-		"earlier, after a crash":          {nil, ours - 1, false},
-		"later":                           {nil, ours + 1, true},
-		"later, nothing confirmed yet":    {func(p *Publisher) { p.past.confirmed = 0 }, ours + 1, false},
-		"later, after another held it":    {func(p *Publisher) { mustGoOn(t, p, &wal.SlotInUseError{Slot: "s"}) }, ours + 1, false},
-		"later, after a lost connection":  {func(p *Publisher) { mustGoOn(t, p, wal.ErrServerEnded) }, ours + 1, true},
-		"later, after a human was called": {func(p *Publisher) { mustGoOn(t, p, stopFor(wal.SlotMissing)) }, ours + 1, false},
-		"later, and that is why one was":  {func(p *Publisher) { mustGoOn(t, p, &movedError{slot: "s", from: ours, to: ours + 1}) }, ours + 1, true},
-		"later, a session after one was called": {func(p *Publisher) {
-			mustGoOn(t, p, stopFor(wal.SlotMissing))
-			p.past.began(ours, time.Now())
-		}, ours + 1, true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			p, logs := observed(nil)
-			p.past.confirmed = ours
-			if test.before != nil {
-				test.before(p)
-			}
-			known := p.past.confirmed
-			err := p.moved(test.start)
-			moved, is := errors.AsType[*movedError](err)
-			if is != test.stops || err != nil && !is {
-				t.Fatalf("%v", err)
-			}
-			if is && (moved.from != ours || moved.to != test.start || classify(err) != decision) {
-				t.Errorf("%+v", moved)
-			}
-			said := logs.FilterMessageSnippet("not where this process left it").Len()
-			if want := !test.stops && known != 0 && test.start > known; (said == 1) != want {
-				t.Errorf("%d lines about a slot that moved, one is %v", said, want)
-			}
-		})
-	}
-}
-
-func mustGoOn(t *testing.T, p *Publisher, err error) {
-	t.Helper()
-	if _, final := p.next(err, &steady{}); final != nil {
-		t.Fatal(final)
-	}
-}
 
 func TestWhatStopsThePublisherNamesTheLSN(t *testing.T) {
 	const published, written = "everything committed up to LSN 0/64 is published", "rows written after LSN 0/50 may be missing in the topics (until then, 2026-03-01 12:00:00 UTC"

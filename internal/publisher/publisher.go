@@ -40,6 +40,7 @@ type Publisher struct {
 	log      *zap.Logger
 	identity *wal.Identity // of the last stream, nil before the first
 	past     past
+	own      own
 	// unknown is the last relation that no catalog explained, unpublishable the
 	// last row that the configuration cannot publish; nil before the first.
 	unknown       *wal.UnknownRelationError
@@ -162,7 +163,11 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 	}
 	switch classify(err) {
 	case wait:
-		p.past.confirmed = 0 // it will have moved the slot
+		p.held(err)
+		if moved := p.past.since.unanswered(); moved != nil {
+			p.enter(Blocked, moved) // to look into the slot is no answer
+			return decisionInterval, nil
+		}
 		p.enter(Standby, err)
 		return standbyInterval, nil
 	case refused, decision:
@@ -170,7 +175,7 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		if p.config.ExitOnStop || p.identity == nil && !p.doubts().Altered {
 			return 0, final(err)
 		}
-		p.past.called = p.past.called || !isA[*movedError](err)
+		p.past.since.called(err)
 		p.enter(Blocked, err)
 		return decisionInterval, nil
 	}
@@ -193,6 +198,7 @@ func final(err error) error {
 func (p *Publisher) walConfig() wal.Config {
 	config := p.config.WAL
 	config.Previous = p.identity
+	config.Connect = p.own.watch(config.Connect)
 	return config
 }
 

@@ -59,6 +59,9 @@ func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened b
 	})
 	p.began(s)
 	err = s.run(ctx, stop)
+	if stop, ok := errors.AsType[*wal.StopError](err); ok && stop.Reason == wal.RowUnreadable {
+		p.config.WAL.Unreadable = stop // the next session stops before its transaction
+	}
 	cause := endOf(err)
 	if ctx.Err() != nil {
 		cause = EndCancelled

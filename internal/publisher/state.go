@@ -1,11 +1,13 @@
 package publisher
 
 import (
+	"slices"
 	"time"
 
 	"github.com/jackc/pglogrepl"
 	"go.uber.org/zap"
 
+	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/wal"
 )
 
@@ -29,6 +31,7 @@ type state struct {
 	cause    error // why it is not streaming
 	session  *session
 	reported time.Time // when the log last had a line about it
+	told     []string  // the causes that it had lines about since then
 	sessions int       // begun so far
 	// Of sessions that ended: how, the last one's position, and what all of
 	// them have done.
@@ -68,7 +71,7 @@ func (p *Publisher) enter(name State, cause error) {
 		p.log.Info("standing by", event, zap.String("reason", cause.Error()))
 	case name == Stopped && cause != nil: // reported by whoever called Run
 	case cause != nil:
-		p.log.Warn("not publishing", event, zap.Error(cause))
+		p.log.Warn("not publishing", event, zap.String("error", human.OneLine(cause.Error())))
 	default:
 		p.log.Info("now "+string(name), event)
 	}
@@ -93,11 +96,26 @@ func (s *state) change(name State, cause error) bool {
 		s.blocked = nil
 	}
 	s.name, s.cause = name, cause
-	report := changed && s.worthALine(name) || now.Sub(s.reported) > quiet
+	if changed {
+		s.told = nil
+	}
+	report := changed && s.worthALine(name) || now.Sub(s.reported) > quiet || s.learns(name, cause)
 	if report {
 		s.reported = now
 	}
+	if report && cause != nil {
+		s.told = append(s.told, cause.Error())
+	}
 	return report
+}
+
+// maxCauses is how many causes the log names of one time without a session.
+const maxCauses = 3
+
+// learns says whether the cause tells more than those that the log had: the end
+// of a connection says little, that nobody listens any more says what to do.
+func (s *state) learns(name State, cause error) bool {
+	return name == Connecting && cause != nil && len(s.told) < maxCauses && !slices.Contains(s.told, cause.Error()) && s.worthALine(name)
 }
 
 // worthALine leaves the coming and going of fruitless sessions out of the log
