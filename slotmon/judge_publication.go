@@ -22,8 +22,18 @@ func (j *judge) publicationMissing() *Finding {
 		return nil
 	}
 	return atOnce(PublicationMissing, fmt.Sprintf("is read through publication %s, which does not exist", p.Name),
-		"it was dropped, renamed or never created; PostgreSQL 18 skips every row without it, older ones send an error"+j.affected(),
-		"create it as `cdcpub init` shows; rows committed while it was absent must be published again from their table")
+		"it was dropped, renamed or never created; "+j.withoutPublication()+", so nothing is skipped and rows wait in the slot"+j.affected(),
+		"create it again at once, as `cdcpub init --print` shows, and restart cdcpub; if it then says that the slot is older than its publication, what waits cannot be decoded: save these rows from their table, README, \"A slot older than its publication\"")
+}
+
+// withoutPublication is what happens at WAL in which the publication does not
+// exist.
+func (j *judge) withoutPublication() string {
+	version := j.sample.Server.Version
+	if j.sample.Server.VersionNum >= 18_00_00 {
+		return fmt.Sprintf("PostgreSQL %s passes over the first row with a notice, which cdcpub takes for an error and stops", version)
+	}
+	return fmt.Sprintf("PostgreSQL %s stops with an error at the first row", version)
 }
 
 // publicationTables: rows of a table that is not published whole are skipped in
@@ -96,8 +106,8 @@ func (j *judge) publicationChanged() *Finding {
 		return nil
 	}
 	return atOnce(PublicationChanged, fmt.Sprintf("is read through publication %s, which was altered since the monitor began", p.Name),
-		"if a table or INSERT was missing from it for a while, rows committed meanwhile were skipped in silence"+j.affected(),
-		"ask who altered it; compare the rows of that time with the topic; restart the monitor to accept it as it is now")
+		"if a table or INSERT was missing from it for a while, rows committed meanwhile were skipped in silence; if it was dropped and created again, "+j.withoutPublication()+", and nothing is skipped"+j.affected(),
+		"ask who altered it; compare the rows of that time with the topic; restart cdcpub to accept it as it is now; if it then says that the slot is older than its publication, see README under that title")
 }
 
 // blocked: the publisher has said itself that it needs a human.

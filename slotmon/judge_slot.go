@@ -126,8 +126,10 @@ func (j *judge) wrongDatabase() *Finding {
 		"correct postgres.url or postgres.slot: a slot reads the database in which it was created")
 }
 
+// twoPhase is silent about a slot that is somebody else's: its cure drops the
+// slot.
 func (j *judge) twoPhase() *Finding {
-	if !j.expected() || !j.slot.TwoPhase {
+	if !j.expected() || !j.slot.TwoPhase || j.wrongPlugin() != nil || j.wrongDatabase() != nil {
 		return nil
 	}
 	cure := fmt.Sprintf("`cdcpub slot drop %[1]s`, `cdcpub slot create %[1]s`, and publish what it held from the table: docs/runbook.md#slot_two_phase", j.subject.Name)

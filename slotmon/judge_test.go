@@ -2,6 +2,7 @@ package slotmon
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,14 @@ func TestWhatIsCriticalAtOnce(t *testing.T) {
 	publication := func(change func(p *Publication)) func(s *Subject) {
 		return func(s *Subject) { change(s.Sample.Publication) }
 	}
+	on := func(version int, change func(s *Subject)) func(s *Subject) {
+		return func(s *Subject) {
+			s.Sample.Server.Version, s.Sample.Server.VersionNum = fmt.Sprintf("%d.1", version), version*10_000+1
+			change(s)
+		}
+	}
+	dropped := publication(func(p *Publication) { *p = Publication{Name: "cdcpub"} })
+	changed := func(s *Subject) { s.Trend.PublicationChanged = true }
 	checkCases(t, []judgeCase{
 		{"missing", missing, SlotMissing, Critical, []string{"does not exist", "`cdcpub slot create cdcpub`"}, true},
 		{"missing, only asked for", watched(missing), SlotMissing, Unknown, []string{"`cdcpub slot list`"}, false},
@@ -176,12 +185,16 @@ func TestWhatIsCriticalAtOnce(t *testing.T) {
 		{"database", database, SlotWrongDatabase, Critical, []string{"crm", "shop"}, true},
 		{"database, watched", watched(database), SlotWrongDatabase, OK, nil, false},
 		{"two_phase", twoPhase, SlotTwoPhase, Critical, []string{"two_phase", "`cdcpub slot drop cdcpub`"}, true},
+		{"two_phase of another plugin's slot", func(s *Subject) { twoPhase(s); plugin(s) }, SlotTwoPhase, OK, nil, false},
+		{"two_phase of another database's slot", func(s *Subject) { twoPhase(s); database(s) }, SlotTwoPhase, OK, nil, false},
 		{"two_phase, watched", watched(twoPhase), SlotTwoPhase, OK, nil, false},
 		{"ahead", func(s *Subject) { s.theSlot().ConfirmedLagBytes = new(int64(-5 * mib)) }, SlotAhead, Critical, []string{"5 MiB past its end"}, true},
 		{"ahead, watched", watched(func(s *Subject) { s.theSlot().ConfirmedLagBytes = new(int64(-1)) }), SlotAhead, Critical, nil, true},
 		{"at the end", func(s *Subject) { s.theSlot().ConfirmedLagBytes = new(int64(0)) }, SlotAhead, OK, nil, false},
 		{"lag NULL", func(s *Subject) { s.theSlot().ConfirmedLagBytes = nil }, SlotAhead, OK, nil, false},
-		{"no publication", publication(func(p *Publication) { *p = Publication{Name: "cdcpub"} }), PublicationMissing, Critical, []string{"publication cdcpub, which does not exist"}, true},
+		{"no publication", dropped, PublicationMissing, Critical, []string{"publication cdcpub, which does not exist"}, true},
+		{"no publication, 18", on(18, dropped), PublicationMissing, Critical, []string{"PostgreSQL 18.1 passes over the first row with a notice, which cdcpub takes for an error and stops, so nothing is skipped", "A slot older than its publication"}, true},
+		{"no publication, 17", on(17, dropped), PublicationMissing, Critical, []string{"PostgreSQL 17.1 stops with an error at the first row, so nothing is skipped", "A slot older than its publication"}, true},
 		{"publication not seen", func(s *Subject) { s.Sample.Publication = nil }, PublicationMissing, OK, nil, false},
 		{"no publication, watched", watched(publication(func(p *Publication) { p.Exists = false })), PublicationMissing, OK, nil, false},
 		{"no publication and no slot", func(s *Subject) { missing(s); s.Sample.Publication.Exists = false }, PublicationMissing, Critical, nil, true},
@@ -196,7 +209,8 @@ func TestWhatIsCriticalAtOnce(t *testing.T) {
 		{"filter", publication(func(p *Publication) { p.Filtered = []string{"public.outbox"} }), PublicationTables, Critical, []string{"row filter"}, true},
 		{"unlogged", publication(func(p *Publication) { p.Unlogged = []string{"public.outbox"} }), PublicationTables, Critical, []string{"SET LOGGED"}, true},
 		{"inserts", publication(func(p *Publication) { p.Inserts = false }), PublicationTables, Critical, []string{"publish = 'insert'"}, true},
-		{"publication changed", func(s *Subject) { s.Trend.PublicationChanged = true }, PublicationChanged, Critical, []string{"altered since the monitor began"}, true},
+		{"publication changed, 18", on(18, changed), PublicationChanged, Critical, []string{"altered since the monitor began", "if it was dropped and created again, PostgreSQL 18.1 passes over"}, true},
+		{"publication changed, 17", on(17, changed), PublicationChanged, Critical, []string{"altered since the monitor began", "if it was dropped and created again, PostgreSQL 17.1 stops with an error at the first row, and nothing is skipped", "older than its publication"}, true},
 		{"publisher blocked", func(s *Subject) {
 			s.Publisher.State, s.Publisher.Role, s.Publisher.Stall, s.Publisher.StallSince = "blocked", "standby", "row 7 has no key", noon.Add(-time.Hour)
 		}, PublisherBlocked, Critical, []string{"row 7 has no key, since 2026-11-30 11:00:00 UTC"}, true},

@@ -121,7 +121,7 @@ func (j *judge) secondsToIdleTimeout() *float64 {
 	if timeout <= 0 || inactive == nil || j.slot.Active || j.synced() {
 		return nil
 	}
-	idle := *inactive
+	idle := max(*inactive, 0)
 	if since := j.slot.InactiveSince; since != nil { // the server goes by its own memory
 		idle = j.sample.Server.Now.Sub(*since)
 	}

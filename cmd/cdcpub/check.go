@@ -18,7 +18,7 @@ type checkCommand struct {
 // Help is shown below the flags' overview.
 func (checkCommand) Help() string {
 	return `Looks at PostgreSQL and Kafka with the very settings that "cdcpub run" will use, and
-changes nothing on either side. Whatever can be looked at is, even if something
+changes nothing on either side; and whether http.listen is free on this machine. Whatever can be looked at is, even if something
 else failed. It may be run at any time, beside a running publisher too.
 
 OK is as it must be. WARN works, and has a price that should be known. FAIL would
@@ -61,6 +61,7 @@ func (c *checkCommand) Run(ctx context.Context, p *process) error {
 func (c *checkCommand) facts(ctx context.Context, loaded *config.Config) *check.Facts {
 	facts := &check.Facts{Setup: c.setup(loaded)}
 	askPostgres(ctx, loaded, facts)
+	facts.Listen = askListen(ctx, loaded)
 	facts.Kafka = askKafka(ctx, loaded, facts.Topics(), facts.Postgres.Replication.SystemID)
 	return facts
 }

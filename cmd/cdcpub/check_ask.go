@@ -8,10 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/cdcpub/cdcpub/internal/admin"
 	"github.com/cdcpub/cdcpub/internal/check"
 	"github.com/cdcpub/cdcpub/internal/config"
 	"github.com/cdcpub/cdcpub/internal/human"
 	"github.com/cdcpub/cdcpub/internal/kafka"
+	"github.com/cdcpub/cdcpub/internal/slotview"
 )
 
 // checkTimeout bounds a connection to PostgreSQL and each statement.
@@ -66,6 +68,24 @@ func askReplication(ctx context.Context, c *config.Config, server *sqlServer, r 
 	}
 	*r = found
 	return conn.PID()
+}
+
+// askListen tries http.listen, and if it is taken asks who is there.
+func askListen(ctx context.Context, c *config.Config) check.Listen {
+	found := check.Listen{Address: c.HTTP.Listen}
+	if found.Address == "" {
+		return found
+	}
+	listener, err := admin.Listen(found.Address)
+	if err == nil {
+		_ = listener.Close()
+		return found
+	}
+	found.Refused = human.OneLine(err.Error())
+	if c.HTTP.Advertise != "" {
+		found.Ours = slotview.Ask(ctx, c.HTTP.Advertise, c.Postgres.Slot, checkTimeout).Unanswered == ""
+	}
+	return found
 }
 
 // failureOf makes one line of an error, and of PostgreSQL's own its SQLSTATE.
@@ -126,7 +146,7 @@ func kafkaFacts(cluster *kafka.Cluster) check.Kafka {
 		t := &cluster.Topics[i]
 		found.Topics = append(found.Topics, check.Topic{
 			Name: t.Name, Missing: t.Missing, Failed: t.Unseen, Partitions: t.Partitions, Replicas: t.MinReplicas,
-			Offline: t.OfflinePartitions, UnderMin: t.UnderMinISR, Configs: t.Configs, ConfigsUnseen: t.ConfigsUnseen,
+			Offline: t.OfflinePartitions, UnderMin: t.UnderMinISR, MinInSyncCapped: t.MinISRCapped, Configs: t.Configs, ConfigsUnseen: t.ConfigsUnseen,
 			Write: allowed(t.CanWrite), Create: allowed(t.CanCreate),
 		})
 	}

@@ -47,7 +47,7 @@ type commands struct {
 
 // configFile is the flag that every command shares.
 type configFile struct {
-	Config *string `short:"c" name:"config" placeholder:"FILE" help:"Configuration file; by default $CDCPUB_CONFIG, else cdcpub.yaml, else none if there are CDCPUB_ variables; '' for none."`
+	Config *string `short:"c" name:"config" placeholder:"FILE" help:"Configuration file; by default $CDCPUB_CONFIG, else cdcpub.yaml, else none if there are CDCPUB_ variables; an empty string for none."`
 }
 
 func (f configFile) load(p *process) (*config.Config, error) {

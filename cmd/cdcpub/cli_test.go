@@ -109,7 +109,7 @@ func TestSignalWhileConnecting(t *testing.T) {
 	signals <- syscall.SIGTERM
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), process{args: []string{"run", "-c", file(t, smallest)}, stdout: &stdout, stderr: &stderr, signals: signals})
-	outcome{code, stdout.String(), stderr.String()}.expect(t, exitDone, nil, []string{`"event":"starting"`, `"event":"signal"`, `"event":"stopped"`})
+	outcome{code, stdout.String(), stderr.String()}.expect(t, exitDone, nil, []string{`"event":"starting"`, `"http_listen":"off"`, `"event":"signal"`, `"event":"stopped"`})
 }
 
 // What answers to no one must not hold init up: a signal ends it.

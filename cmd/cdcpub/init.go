@@ -136,6 +136,9 @@ func (s *setup) createInPostgres(ctx context.Context) error {
 		return withExitCode(err)
 	}
 	defer closeConn(conn)
+	if err := s.reachKafka(ctx); err != nil {
+		return err
+	}
 	if err := provision.Run(ctx, conn, s.plan, s.report); err != nil {
 		return s.explain(err)
 	}

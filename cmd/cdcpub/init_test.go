@@ -70,7 +70,7 @@ publication shop                         created
 slot shop                                created at LSN LSN
 `, "warning: role service cannot publish by postgres.url yet: it does not exist (CREATE ROLE service LOGIN REPLICATION); init --create-roles creates a missing role\n")
 			s.init(t, admin, "--create-roles").is(t, exitDone, `role service                             created, without a password
-    next: set one: \password service in psql; or let it in by certificate or cloud token (pg_hba.conf)
+    next: set one: \password service in psql; or let it in by certificate or cloud token (pg_hba.conf); so that alerts name who holds the slot and its WAL: GRANT pg_monitor TO service
 role cdcpub_monitor                      created, without a password
     next: set one: \password cdcpub_monitor in psql; or let it in by certificate or cloud token (pg_hba.conf)
 table public.outbox                      exists
@@ -170,7 +170,7 @@ func TestInitSaysWhyTheServiceCannotConnectYet(t *testing.T) {
 	got := s.init(t, "--admin-url="+server.URL("postgres"), "--create-roles", "--monitor-role=none")
 	got.expect(t, exitDone, []string{"role service                             created, without a password", "slot shop"},
 		[]string{"warning: role service cannot publish by postgres.url yet: PostgreSQL at SERVER: ", "correct the user in postgres.url, or its password"})
-	if all := got.stdout + got.stderr; strings.Contains(all, "of the superuser") || strings.Contains(all, "monitor") {
+	if all := got.stdout + got.stderr; strings.Contains(all, "of the superuser") || strings.Contains(all, "cdcpub_monitor") {
 		t.Errorf("says %s", all)
 	}
 }
@@ -230,10 +230,12 @@ func TestInitPrintConnectsToNothing(t *testing.T) {
 	}
 	plain := print("outbox: {tables: [public.outbox]}\nkafka: {brokers: [b:9092]}\n")
 	plain.expect(t, exitDone, []string{"CREATE ROLE svc LOGIN REPLICATION;", "CREATE ROLE cdcpub_monitor LOGIN;", "CREATE TABLE IF NOT EXISTS public.outbox (",
-		"pg_create_logical_replication_slot('cdc', 'pgoutput')\n", "SET statement_timeout = '60s'"}, nil)
+		"pg_create_logical_replication_slot('cdc', 'pgoutput')\n", "SET statement_timeout = '60s'", "\n--     GRANT pg_monitor TO svc;\n"}, nil)
 	if strings.Contains(plain.stdout, "kafka-topics") || strings.Contains(plain.stdout, "failover") {
 		t.Errorf("prints what nobody asked for:\n%s", plain.stdout)
 	}
+	nameless := print("outbox: {tables: [public.outbox]}\nkafka: {brokers: [b:9092], create_topics: {partitions: 12}}\n")
+	nameless.expect(t, exitDone, []string{"\n-- The topics: none is known by name.", "--types order,customer\n"}, nil)
 	full := print(`outbox:
   tables: [public.outbox]
   columns: {timestamp: happened}
@@ -247,7 +249,7 @@ kafka:
 `, "--failover", "--monitor-role=none", "--timeout=90s", "--types=order")
 	full.expect(t, exitDone, []string{"    happened timestamptz,\n", "    tenant_id text,\n", "    region text NOT NULL,\n", "failover => true", "SET statement_timeout = '90s'",
 		"\n--     kafka-topics.sh --bootstrap-server b1:9092,b2:9092 --command-config client.properties --create --if-not-exists --topic orders --partitions 6 --replication-factor 3 --config min.insync.replicas=2 --config retention.ms=604800000\n"}, nil)
-	if strings.Contains(full.stdout, "monitor") {
+	if strings.Contains(full.stdout, "cdcpub_monitor") || strings.Contains(full.stdout, "only watches") {
 		t.Errorf("prints the role that was left out:\n%s", full.stdout)
 	}
 	debezium := print("outbox: {tables: [public.outbox], preset: debezium}\nkafka: {brokers: [b:9092]}\n")
@@ -269,6 +271,20 @@ func TestTopicsOfTypes(t *testing.T) {
 		"cdcpub: --types: the topic of \"order\" does not follow from its type alone: kafka.topic is made of region too; name such topics in kafka.topics, or create them yourself\n")
 	topics("topics: {order: orders}, topic: ''", "--types=customer").expect(t, exitUsage, nil, []string{"--types: ", `is "customer", which is not in the map of topics`})
 	topics("linger: 0s", "--types=bad type").expect(t, exitUsage, nil, []string{"--types: ", `"outbox.event.bad type"`})
+}
+
+// A slot without topics would keep WAL for nobody.
+func TestInitCreatesNothingWhenTheTopicsCannotBe(t *testing.T) {
+	s := newInitStand(t, harness.Postgres(t, ""), "\nkafka: {brokers: ['127.0.0.1:1'], create_topics: {partitions: 6}}")
+	admin := "--admin-url=" + s.url("postgres")
+	got := s.init(t, admin, "--create-roles", "--types=order")
+	got.expect(t, exitFailure, nil, []string{"cdcpub: nothing was created, because this is in the way:\n  Kafka cannot be reached, and topics are to be created there: 127.0.0.1:", "\n    correct kafka.brokers, "})
+	if got.stdout != "" || strings.Count(got.stderr, "kafka:") > 0 {
+		t.Errorf("says %s%s", got.stdout, got.stderr)
+	}
+	// Nor was anything: without topics all of it is new.
+	s.init(t, admin, "--create-roles").expect(t, exitDone, []string{"role service                             created", "table public.outbox                      created",
+		"publication shop                         created", "slot shop                                created"}, nil)
 }
 
 func TestInitCreatesTopics(t *testing.T) {
@@ -294,12 +310,18 @@ slot shop                                exists
 `
 	s.init(t).expect(t, exitDone, []string{"topic orders                             exists (2 partitions, kafka.create_topics says 6; nothing was changed)\n"}, nil)
 	s.init(t, "--types=customer").is(t, exitDone, postgres+`topic orders                             exists (2 partitions, kafka.create_topics says 6; nothing was changed)
-topic outbox.event.customer              created (6 partitions)
+topic outbox.event.customer              created (6 partitions, 3 replicas)
 `, "")
 	s.init(t, "--types=customer").is(t, exitDone, postgres+`topic orders                             exists (2 partitions, kafka.create_topics says 6; nothing was changed)
 topic outbox.event.customer              exists (6 partitions)
 `, "")
-	with("replication_factor: 3", "replication_factor: 9")
+	with("replication_factor: 3", "replication_factor: 1")
+	s.init(t, "--types=customer,returns").is(t, exitDone, postgres+`topic orders                             exists (2 partitions, kafka.create_topics says 6; nothing was changed)
+topic outbox.event.customer              exists (6 partitions)
+topic outbox.event.returns               created (6 partitions, 1 replica)
+    next: if the disk of its broker fails, acknowledged records are gone: where there are three brokers, delete it before its first record, set kafka.create_topics.replication_factor to 3, and run init again
+`, "")
+	with("replication_factor: 1", "replication_factor: 9")
 	got := s.init(t, "--types=customer,refund")
 	got.expect(t, exitRefused, []string{"topic outbox.event.customer              exists (6 partitions)\n", "topic outbox.event.refund                not created: "}, []string{"cdcpub: 1 of 3 topics are not ready\n"})
 }

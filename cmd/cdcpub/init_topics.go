@@ -49,6 +49,34 @@ func topicOf(c *config.Config, aggregateType string) (string, error) {
 	return check.TopicOf(routed, aggregateType)
 }
 
+// reachKafka is the look before anything is created: a slot that is there when
+// its topics cannot be keeps WAL for nobody.
+func (s *setup) reachKafka(ctx context.Context) error {
+	if s.config.Kafka.CreateTopics.Partitions == 0 || len(s.topics) == 0 {
+		return nil
+	}
+	client, err := kafkaClient(s.config)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	defer client.Close()
+	cluster, err := client.Describe(ctx, nil)
+	if err == nil {
+		return nil
+	}
+	var why []string
+	for _, address := range slices.Sorted(maps.Keys(cluster.BootstrapUnreachable)) {
+		why = append(why, cluster.BootstrapUnreachable[address])
+	}
+	if len(why) == 0 {
+		return err
+	}
+	return &exitError{code: exitFailure, err: &provision.ProblemsError{Problems: []provision.Problem{{
+		Object: "Kafka", What: "cannot be reached, and topics are to be created there: " + strings.Join(why, "; "),
+		Cure: "correct kafka.brokers, kafka.tls or kafka.sasl, or start a broker, and run init again; without kafka.create_topics init does not need Kafka",
+	}}}}
+}
+
 // createTopics creates those that are missing, if kafka.create_topics is on.
 func (s *setup) createTopics(ctx context.Context) error {
 	wanted := s.config.Kafka.CreateTopics
@@ -73,17 +101,17 @@ func (s *setup) createTopics(ctx context.Context) error {
 	}
 	results, err := client.CreateTopics(ctx, topics)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; what is in PostgreSQL stays: run init again when Kafka can be reached", err)
 	}
-	return s.reportTopics(results, existing(ctx, client, results))
+	return s.reportTopics(results, described(ctx, client, results))
 }
 
-// existing describes the topics that were there before, by name. Where that is
-// not possible there is nothing.
-func existing(ctx context.Context, client *kafka.Client, results []kafka.Created) map[string]kafka.Topic {
+// described describes the topics that are there, by name. Where that is not
+// possible there is nothing.
+func described(ctx context.Context, client *kafka.Client, results []kafka.Created) map[string]kafka.Topic {
 	var names []string
 	for _, result := range results {
-		if !result.Created && result.Err == nil {
+		if result.Err == nil {
 			names = append(names, result.Name)
 		}
 	}
@@ -101,7 +129,7 @@ func existing(ctx context.Context, client *kafka.Client, results []kafka.Created
 	return found
 }
 
-func (s *setup) reportTopics(results []kafka.Created, existing map[string]kafka.Topic) error {
+func (s *setup) reportTopics(results []kafka.Created, described map[string]kafka.Topic) error {
 	failed, code := 0, exitFailure
 	for _, result := range results {
 		step := provision.Step{Object: "topic " + result.Name}
@@ -117,9 +145,9 @@ func (s *setup) reportTopics(results []kafka.Created, existing map[string]kafka.
 				code = exitRefused
 			}
 		case result.Created:
-			step.Done = "created (" + partitions(int32(s.config.Kafka.CreateTopics.Partitions)) + ")"
+			step.Done, step.Next = s.created(described[result.Name])
 		default:
-			step.Done = "exists" + s.compare(existing[result.Name])
+			step.Done = "exists" + s.compare(described[result.Name])
 		}
 		s.report(step)
 	}
@@ -127,6 +155,19 @@ func (s *setup) reportTopics(results []kafka.Created, existing map[string]kafka.
 		return &exitError{code: code, err: fmt.Errorf("%d of %s are not ready", failed, human.Plural(int64(len(results)), "topic"))}
 	}
 	return nil
+}
+
+// created says what a new topic has, and what is better changed before its first
+// record.
+func (s *setup) created(topic kafka.Topic) (done, next string) {
+	has := partitions(int32(s.config.Kafka.CreateTopics.Partitions))
+	if topic.MinReplicas > 0 {
+		has += ", " + human.Plural(int64(topic.MinReplicas), "replica")
+	}
+	if topic.MinReplicas == 1 {
+		next = "if the disk of its broker fails, acknowledged records are gone: where there are three brokers, delete it before its first record, set kafka.create_topics.replication_factor to 3, and run init again"
+	}
+	return "created (" + has + ")", next
 }
 
 // compare says what an existing topic has and what it would have been given.
@@ -145,10 +186,13 @@ func partitions(n int32) string { return human.Plural(int64(n), "partition") }
 
 // topicCommands are the commands that create the topics, as SQL comments.
 func (s *setup) topicCommands() string {
-	if len(s.topics) == 0 {
-		return ""
-	}
 	c := &s.config.Kafka
+	switch {
+	case len(s.topics) == 0 && c.CreateTopics.Partitions == 0:
+		return ""
+	case len(s.topics) == 0:
+		return "\n-- The topics: none is known by name. Give the aggregate types, and their commands\n-- are here: --types order,customer\n"
+	}
 	var options strings.Builder
 	if n := c.CreateTopics.Partitions; n > 0 {
 		fmt.Fprintf(&options, " --partitions %d", n)

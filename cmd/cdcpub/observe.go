@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -31,6 +32,7 @@ type observer struct {
 	page      *page.Page
 	handler   http.Handler
 	running   sync.WaitGroup
+	listening string // the address of handler, empty if there is none; set by start
 }
 
 // observed is what there is to observe beside slots; both are nil in a process
@@ -109,6 +111,7 @@ func (o *observer) start(ctx context.Context, c *config.Config, failed func(erro
 		if err != nil {
 			return err
 		}
+		o.listening = listener.Addr().String()
 		o.running.Go(func() {
 			if err := admin.Serve(ctx, listener, o.handler); err != nil {
 				failed(fmt.Errorf("serve HTTP: %w", err))
@@ -119,6 +122,9 @@ func (o *observer) start(ctx context.Context, c *config.Config, failed func(erro
 	o.running.Go(func() { o.page.Run(ctx) })
 	return nil
 }
+
+// address is where it answers over HTTP, or "off".
+func (o *observer) address() string { return cmp.Or(o.listening, "off") }
 
 // closeLimit bounds the last try to deliver alerts.
 const closeLimit = 3 * time.Second

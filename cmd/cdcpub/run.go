@@ -68,7 +68,7 @@ func (s *service) run(ctx context.Context, p *process, c *config.Config, log *za
 	if err := observer.start(ctx, c, cancel); err != nil {
 		return err
 	}
-	log.Info("starting", zap.String("event", "starting"), zap.String("version", buildVersion()),
+	log.Info("starting", zap.String("event", "starting"), zap.String("version", buildVersion()), zap.String("http_listen", observer.address()),
 		zap.String("slot", c.Postgres.Slot), zap.String("publication", c.Postgres.Publication), zap.Strings("brokers", c.Kafka.Brokers))
 	observer.running.Go(func() { s.tellSystemd(ctx, log) })
 	err = s.publisher.Run(ctx, s.stopOn(ctx, p.signals, cancel, log))

@@ -289,12 +289,12 @@ func TestSlotViewsWithoutAServer(t *testing.T) {
 	for _, args := range [][]string{{"-c", config}, {"cdcpub", "--url", url}, {"cdcpub", "--url", url, "-c", config}} {
 		status := append([]string{"slot", "status"}, args...)
 		execute(t, nil, status...).expect(t, exitUnknown, []string{"UNKNOWN   slot cdcpub on " + gone.Addr().String() + "/shop", "server_unreachable: cannot be looked at: connection refused"}, nil)
-		execute(t, nil, append(status, "-o", "nagios")...).expect(t, exitUnknown, []string{"CDCPUB SLOT UNKNOWN - cdcpub: cannot be looked at: connection refused\n"}, nil)
+		execute(t, nil, append(status, "-o", "nagios")...).expect(t, exitUnknown, []string{"CDCPUB SLOT UNKNOWN - cdcpub: cannot be looked at: connection refused: nothing listens there; start PostgreSQL, or correct host and port in "}, nil)
 		if ids := ids(execute(t, nil, append(status, "-o", "json")...).status(t)); ids != "unknown server_unreachable" {
 			t.Error(ids)
 		}
 	}
-	execute(t, nil, "slot", "list", "-c", config).expect(t, exitFailure, nil, []string{"cdcpub: PostgreSQL at " + gone.Addr().String() + "/shop: connection refused\n"})
+	execute(t, nil, "slot", "list", "-c", config).expect(t, exitFailure, nil, []string{"cdcpub: PostgreSQL at " + gone.Addr().String() + "/shop: connection refused: nothing listens there; start PostgreSQL, or correct host and port in postgres.url\n"})
 }
 
 // A check that cannot look is unknown; 2 would be critical, and 1 a warning.

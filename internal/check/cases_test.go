@@ -41,7 +41,7 @@ var faults = map[string]struct {
 	"wal_level of a cloud": {func(f *Facts) {
 		f.Postgres.About.WALLevel, f.Postgres.About.CloudRoles = "replica", []string{"rds_superuser"}
 	}, []string{"fail postgres.wal_level"}, []string{"rds.logical_replication = 1"}},
-	"no slot left for ours":              {func(f *Facts) { f.ourSlot().Name = "other"; f.Postgres.Sample.Server.MaxSlots = 1 }, []string{"fail postgres.slots", "fail slot.exists", "skip"}, []string{"max_replication_slots = 11"}},
+	"no slot left for ours":              {func(f *Facts) { f.ourSlot().Name = "other"; f.Postgres.Sample.Server.MaxSlots = 1 }, []string{"fail postgres.slots", "fail slot.exists", "skip"}, []string{"`cdcpub slot list -c shop.yaml`", "max_replication_slots = 11"}},
 	"all slots in use, one of them ours": {func(f *Facts) { f.Postgres.Sample.Server.MaxSlots = 1 }, nil, nil},
 	"no walsender left":                  {func(f *Facts) { f.Postgres.About.Senders = 10 }, []string{"fail postgres.wal_senders"}, []string{"max_wal_senders = 20"}},
 	"no walsender left, and ours runs": {func(f *Facts) {
@@ -85,7 +85,7 @@ var faults = map[string]struct {
 	"no publication": {func(f *Facts) {
 		f.Postgres.Sample.Publication, f.Postgres.Content = &slotmon.Publication{Name: "shop"}, nil
 	},
-		[]string{"fail publication.exists", "skip"}, []string{`CREATE PUBLICATION "shop" FOR TABLE "public"."outbox" WITH (publish = 'insert', publish_via_partition_root = true);`}},
+		[]string{"fail publication.exists", "skip"}, []string{"`cdcpub init -c shop.yaml --admin-url postgres://OWNER@HOST/shop`", "A slot older than its publication", `CREATE PUBLICATION "shop" FOR TABLE "public"."outbox" WITH (publish = 'insert', publish_via_partition_root = true);`}},
 	"no inserts": {func(f *Facts) { f.Postgres.Sample.Publication.Inserts = false }, []string{"fail publication.inserts"}, []string{"publish = 'insert'"}},
 	"table not published": {func(f *Facts) { f.Postgres.Sample.Publication.Missing = []string{"public.outbox"} },
 		[]string{"fail publication.tables"}, []string{`ALTER PUBLICATION "shop" ADD TABLE "public"."outbox";`}},
@@ -115,9 +115,9 @@ var faults = map[string]struct {
 
 	// Slot
 	"no slot":          {func(f *Facts) { f.ourSlot().Name = "other" }, []string{"fail slot.exists", "skip"}, []string{"cdcpub init -c shop.yaml"}},
-	"physical slot":    {func(f *Facts) { f.ourSlot().Type = "physical" }, []string{"fail slot.plugin", "skip slot.database", "skip slot.failover"}, nil},
-	"another plugin":   {func(f *Facts) { f.ourSlot().Plugin = "wal2json" }, []string{"fail slot.plugin"}, []string{"wal2json"}},
-	"another database": {func(f *Facts) { f.ourSlot().Database = "bank" }, []string{"fail slot.database"}, []string{"bank"}},
+	"physical slot":    {func(f *Facts) { f.ourSlot().Type = "physical" }, []string{"fail slot.plugin", "skip"}, nil},
+	"another plugin":   {func(f *Facts) { f.ourSlot().Plugin = "wal2json" }, []string{"fail slot.plugin", "skip"}, []string{"wal2json"}},
+	"another database": {func(f *Facts) { f.ourSlot().Database = "bank" }, []string{"fail slot.database", "skip"}, []string{"bank"}},
 	"two-phase":        {func(f *Facts) { f.ourSlot().TwoPhase = true }, []string{"fail slot.two_phase"}, []string{"cdcpub slot create shop -c shop.yaml"}},
 	"lost": {func(f *Facts) {
 		f.ourSlot().WALStatus, f.ourSlot().InvalidationReason = pointer("lost"), pointer("wal_removed")
@@ -137,7 +137,7 @@ var faults = map[string]struct {
 		f.Postgres.Sample.Slots = append(f.Postgres.Sample.Slots, slotmon.Slot{Name: "standby1", Type: "physical"})
 	}, []string{"warn slot.failover"}, []string{"cdcpub slot create shop --failover -c shop.yaml"}},
 	"failover slot, nobody waited for":        {func(f *Facts) { f.ourSlot().Failover = pointer(true) }, []string{"warn slot.failover"}, []string{"synchronized_standby_slots"}},
-	"slot perhaps older than the publication": {func(f *Facts) { f.Postgres.Content.XminAge = 10 }, []string{"warn slot.publication_age"}, []string{"42704"}},
+	"slot perhaps older than the publication": {func(f *Facts) { f.Postgres.Content.XminAge = 10 }, []string{"warn slot.publication_age"}, []string{"42704", "first stop cdcpub and save the rows", "A slot older than its publication"}},
 	"the age says nothing beside an older slot": {func(f *Facts) {
 		f.Postgres.Content.XminAge = 10
 		f.Postgres.Sample.Slots = append(f.Postgres.Sample.Slots, slotmon.Slot{Name: "old", Type: "logical", CatalogXminAge: pointer(int64(10))})
@@ -147,7 +147,10 @@ var faults = map[string]struct {
 	"no table": {func(f *Facts) {
 		f.Postgres.Tables[0] = Table{Name: f.Setup.Tables[0]}
 		f.Postgres.Sample.Publication.Missing = []string{"public.outbox"}
-	}, []string{"skip publication.tables", "fail outbox.exists", "skip"}, []string{"cdcpub init -c shop.yaml"}},
+	}, []string{"skip publication.tables", "fail outbox.exists", "skip"}, []string{"cdcpub init -c shop.yaml --admin-url postgres://OWNER@HOST/shop\n"}},
+	"no table, and a superuser": {func(f *Facts) {
+		f.Postgres.Tables[0], f.Postgres.About.Superuser = Table{Name: f.Setup.Tables[0]}, true
+	}, []string{"skip publication.tables", "fail outbox.exists", "skip"}, []string{"cdcpub init -c shop.yaml\n"}},
 	"a view": {func(f *Facts) { f.Postgres.Tables[0] = Table{Name: f.Setup.Tables[0], Kind: "view"} },
 		[]string{"skip publication.tables", "fail outbox.exists", "skip"}, []string{"is a view"}},
 	"debezium's columns": {func(f *Facts) {
@@ -174,6 +177,15 @@ var faults = map[string]struct {
 		f.outbox().Unique = [][]string{{"event_id"}, {"aggregate_id", "aggregate_version", "event_type"}}
 	},
 		[]string{"warn outbox.unique"}, []string{`CREATE UNIQUE INDEX CONCURRENTLY ON "public"."outbox" ("aggregate_type", "aggregate_id", "aggregate_version");`}},
+	"version not unique, partitioned by what is in the key": {func(f *Facts) {
+		f.outbox().Unique, f.outbox().Partitioned, f.outbox().PartitionKey = nil, true, []string{"aggregate_id"}
+	}, []string{"warn outbox.unique"}, []string{`ALTER TABLE "public"."outbox" ADD UNIQUE ("aggregate_type", "aggregate_id", "aggregate_version");`}},
+	"version not unique, partitioned by something else": {func(f *Facts) {
+		f.outbox().Unique, f.outbox().Partitioned, f.outbox().PartitionKey = nil, true, []string{"aggregate_id", "created_at"}
+	}, []string{"warn outbox.unique"}, []string{"PostgreSQL cannot keep that while the partition key has created_at"}},
+	"version not unique, partitioned by an expression": {func(f *Facts) {
+		f.outbox().Unique, f.outbox().Partitioned, f.outbox().PartitionedByExpression = nil, true, true
+	}, []string{"warn outbox.unique"}, []string{"where the partition key has an expression"}},
 	"a narrower key is unique": {func(f *Facts) { f.outbox().Unique = [][]string{{"aggregate_version", "aggregate_id"}} }, nil, nil},
 	"no version":               {func(f *Facts) { f.Setup.AggregateVersion, f.outbox().Unique = "", nil }, nil, nil},
 	"unlogged":                 {func(f *Facts) { f.outbox().Unlogged = []string{"public.outbox"} }, []string{"fail outbox.logged"}, []string{"ALTER TABLE public.outbox SET LOGGED;"}},
@@ -226,15 +238,25 @@ var faults = map[string]struct {
 		f.Kafka.Topics[1] = Topic{Name: "outbox.event.customer", Failed: "cdcpub may not describe it"}
 	},
 		[]string{"fail topic.exists", "skip"}, []string{"--operation Write --operation Describe"}},
-	"no WRITE":                        {func(f *Facts) { f.Kafka.Topics[0].Write = pointer(false) }, []string{"fail topic.write"}, []string{"--allow-principal User:cdcpub --operation Write"}},
-	"single replica":                  {func(f *Facts) { f.Kafka.Topics[0].Replicas = 1; f.set("min.insync.replicas", "1") }, []string{"warn topic.replication"}, nil},
-	"no leader":                       {func(f *Facts) { f.Kafka.Topics[0].Offline = []int32{3} }, []string{"fail topic.in_sync"}, []string{"1 partition without a leader (3)"}},
-	"under min ISR":                   {func(f *Facts) { f.Kafka.Topics[0].UnderMin = []int32{1, 2} }, []string{"fail topic.in_sync"}, []string{"2 partitions"}},
-	"min ISR 1":                       {func(f *Facts) { f.set("min.insync.replicas", "1") }, []string{"warn topic.min_insync"}, []string{"which may be the leader alone", "min.insync.replicas=2"}},
-	"min ISR all":                     {func(f *Facts) { f.set("min.insync.replicas", "3") }, []string{"warn topic.min_insync"}, nil},
-	"min ISR too big":                 {func(f *Facts) { f.set("min.insync.replicas", "4") }, []string{"fail topic.min_insync"}, nil},
-	"unclean election":                {func(f *Facts) { f.set("unclean.leader.election.enable", "true") }, []string{"warn topic.unclean_election"}, nil},
-	"batches too large":               {func(f *Facts) { f.set("max.message.bytes", "100000") }, []string{"warn topic.message_size"}, []string{"kafka.batch_bytes to 98976"}},
+	"no WRITE":                         {func(f *Facts) { f.Kafka.Topics[0].Write = pointer(false) }, []string{"fail topic.write"}, []string{"--allow-principal User:cdcpub --operation Write"}},
+	"single replica":                   {func(f *Facts) { f.Kafka.Topics[0].Replicas = 1; f.set("min.insync.replicas", "1") }, []string{"warn topic.replication"}, nil},
+	"no leader":                        {func(f *Facts) { f.Kafka.Topics[0].Offline = []int32{3} }, []string{"fail topic.in_sync"}, []string{"1 partition without a leader (3)"}},
+	"under min ISR":                    {func(f *Facts) { f.Kafka.Topics[0].UnderMin = []int32{1, 2} }, []string{"fail topic.in_sync"}, []string{"2 partitions"}},
+	"min ISR 1":                        {func(f *Facts) { f.set("min.insync.replicas", "1") }, []string{"warn topic.min_insync"}, []string{"which may be the leader alone", "min.insync.replicas=2"}},
+	"min ISR all":                      {func(f *Facts) { f.set("min.insync.replicas", "3") }, []string{"warn topic.min_insync"}, nil},
+	"min ISR too big before Kafka 3.7": {func(f *Facts) { f.set("min.insync.replicas", "4") }, []string{"fail topic.min_insync"}, []string{"before Kafka 3.7 refuse every write", "min.insync.replicas=2"}},
+	"min ISR too big":                  {func(f *Facts) { f.set("min.insync.replicas", "4"); f.Kafka.Topics[0].MinInSyncCapped = true }, []string{"warn topic.min_insync"}, []string{"all of them are needed", "min.insync.replicas=2"}},
+	"min ISR 2 of 1": {func(f *Facts) {
+		f.Kafka.Topics[0].Replicas, f.Kafka.Topics[0].MinInSyncCapped = 1, true
+	}, []string{"warn topic.replication"}, []string{"2; with a single replica it changes nothing"}},
+	"min ISR 2 of 1 before Kafka 3.7": {func(f *Facts) { f.Kafka.Topics[0].Replicas = 1 },
+		[]string{"warn topic.replication", "fail topic.min_insync"}, []string{"min.insync.replicas is 2 with 1 replica", "min.insync.replicas=1"}},
+	"unclean election":  {func(f *Facts) { f.set("unclean.leader.election.enable", "true") }, []string{"warn topic.unclean_election"}, nil},
+	"batches too large": {func(f *Facts) { f.set("max.message.bytes", "100000") }, []string{"warn topic.message_size"}, []string{"kafka.batch_bytes to 98976"}},
+	"no payload read, and a tiny limit": {func(f *Facts) {
+		f.outbox().LargestPayload, f.outbox().PayloadRows, f.Setup.Compressed = 0, 0, false
+		f.set("max.message.bytes", "1000")
+	}, []string{"warn topic.message_size"}, []string{"kafka.batch_bytes is 512 KiB", "max.message.bytes=525312"}},
 	"payload too large":               {func(f *Facts) { f.outbox().LargestPayload = 5 << 20 }, []string{"warn topic.message_size"}, []string{"5 MiB"}},
 	"payload too large, uncompressed": {func(f *Facts) { f.outbox().LargestPayload, f.Setup.Compressed = 5<<20, false }, []string{"fail topic.message_size"}, nil},
 	"compacted":                       {func(f *Facts) { f.set("cleanup.policy", "compact") }, []string{"warn topic.cleanup"}, []string{"tombstone"}},
@@ -251,12 +273,26 @@ var faults = map[string]struct {
 	"short retention without a backlog": {func(f *Facts) {
 		f.set("retention.ms", "60000")
 		f.ourSlot().ConfirmedLagBytes = pointer(int64(0))
-	}, nil, nil},
+	}, []string{"warn topic.retention"}, []string{"a consumer that is away for longer never sees them", "retention.ms=604800000"}},
+	"short retention by the broker's time": {func(f *Facts) {
+		f.set("retention.ms", "86399999")
+		f.set("message.timestamp.type", "LogAppendTime")
+	}, []string{"warn topic.retention"}, []string{"after the broker has them"}},
+	"a day of retention": {func(f *Facts) { f.set("retention.ms", "86400000") }, nil, nil},
 	"age of the backlog unknown": {func(f *Facts) {
 		f.withVersion("16.10", 160010)
 		f.ourSlot().InactiveSince = nil
 	}, nil, []string{"16.10 does not know since when slot shop has been inactive"}},
 	"kept for ever": {func(f *Facts) { f.set("retention.ms", "-1") }, nil, []string{"for ever"}},
+
+	// This machine
+	"address taken": {func(f *Facts) {
+		f.Listen = Listen{Address: "127.0.0.1:9477", Refused: "another process listens at 127.0.0.1:9477"}
+	}, []string{"warn http.listen"}, []string{"would not start on this machine: another process listens at 127.0.0.1:9477"}},
+	"address taken by our publisher": {func(f *Facts) {
+		f.Listen = Listen{Address: "127.0.0.1:9477", Refused: "another process listens at 127.0.0.1:9477", Ours: true}
+	}, nil, []string{"the publisher of this slot answers at 127.0.0.1:9477"}},
+	"address free": {func(f *Facts) { f.Listen = Listen{Address: "127.0.0.1:9477"} }, nil, []string{"nothing listens at 127.0.0.1:9477 yet"}},
 
 	// Which topics
 	"types may not be read":    {func(f *Facts) { f.outbox().Readable, f.outbox().Types = false, nil }, []string{"skip"}, []string{"publisher may not SELECT from public.outbox", "--types a,b"}},

@@ -12,6 +12,17 @@ type Facts struct {
 	Setup    Setup
 	Postgres Postgres
 	Kafka    Kafka
+	Listen   Listen
+}
+
+// Listen is what was found at http.listen of this machine.
+type Listen struct {
+	// Address is empty if http.listen is off.
+	Address string
+	// Refused says why nothing can listen there; empty if something can.
+	Refused string
+	// Ours tells if the publisher of this slot is what listens there.
+	Ours bool
 }
 
 // Setup is what the configuration says. Names are as the catalogs have them.
@@ -139,6 +150,10 @@ type Table struct {
 	Line        []uint32
 	Partitioned bool
 	Partitions  int
+	// PartitionKey are the columns that it and its partitions are partitioned
+	// by; PartitionedByExpression tells if there are expressions too.
+	PartitionKey            []string
+	PartitionedByExpression bool
 	// Unlogged are the tables whose rows are not in the WAL, quoted.
 	Unlogged []string
 	Columns  []Column
@@ -215,6 +230,9 @@ type Topic struct {
 	Replicas   int // the smallest number of any partition
 	Offline    []int32
 	UnderMin   []int32 // fewer in-sync replicas than min.insync.replicas
+	// MinInSyncCapped: the brokers never ask for more in-sync replicas than a
+	// partition has (KAFKA-15583, Kafka 3.7).
+	MinInSyncCapped bool
 	// Configs are settings by name; empty if they may not be seen, and then
 	// ConfigsUnseen says why.
 	Configs       map[string]string

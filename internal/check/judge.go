@@ -9,7 +9,7 @@ import (
 // IDs are all checks, in the order of a Report. serverIDs and so on are its
 // parts.
 func IDs() []string {
-	return slices.Concat([]string{idReachable, idReplication}, serverIDs, publicationIDs, slotIDs, outboxIDs, []string{idKafka}, clusterIDs, topicIDs)
+	return slices.Concat([]string{idReachable, idReplication}, serverIDs, publicationIDs, slotIDs, outboxIDs, []string{idKafka}, clusterIDs, topicIDs, []string{idListen})
 }
 
 // The checks. doc.go says what may change.
@@ -70,6 +70,8 @@ const (
 	idCleanup     = "topic.cleanup"
 	idTimestamps  = "topic.timestamps"
 	idRetention   = "topic.retention"
+
+	idListen = "http.listen"
 )
 
 var (
@@ -95,6 +97,7 @@ func Judge(facts *Facts) []Result {
 	j.outbox()
 	j.kafka()
 	j.topics()
+	j.add(idListen, j.Facts.Listen.judge())
 	order := IDs()
 	slices.SortStableFunc(j.results, func(a, b Result) int {
 		return slices.Index(order, a.ID) - slices.Index(order, b.ID)
@@ -182,6 +185,20 @@ func list(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most-1], ", "), len(names)-most+1)
+}
+
+// judge: where the publisher cannot listen it does not start.
+func (l *Listen) judge() outcome {
+	switch {
+	case l.Address == "":
+		return ok("off: no status page, metrics or probes")
+	case l.Refused == "":
+		return ok("nothing listens at %s yet", l.Address)
+	case l.Ours:
+		return ok("the publisher of this slot answers at %s", l.Address)
+	}
+	return warn("cdcpub would not start on this machine: %s", l.Refused).
+		cured("state another address in http.listen, a different one for each cdcpub of a machine, or end what is there")
 }
 
 // plural is "1 row" or "2 rows".

@@ -25,7 +25,7 @@ func (j *judge) outbox() {
 			j.addFor(idTable, name, fail("is a %s, and only rows of tables are in the WAL", t.Kind).cured("name the table itself in outbox.tables"))
 			j.skipFor(name, outboxIDs[1:], "depends on %s", idTable)
 		case !t.Exists:
-			j.addFor(idTable, name, fail("does not exist in database %s", j.Postgres.Database).cured("create it, or correct outbox.tables", j.Setup.command("init")))
+			j.addFor(idTable, name, fail("does not exist in database %s", j.Postgres.Database).cured("create it as the role that is to own it, or correct outbox.tables", j.initAsOwner()))
 			j.skipFor(name, outboxIDs[1:], "depends on %s", idTable)
 		default:
 			j.table(t)
@@ -245,8 +245,14 @@ func (j *judge) unique(t *Table) outcome {
 		quoted = append(quoted, ident(name))
 	}
 	o := warn("nothing keeps two rows from having the same %s: two writers of one aggregate can then commit in the wrong order unnoticed", strings.Join(key, ", "))
-	if t.Partitioned {
-		return o.cured("let PostgreSQL refuse such rows; the key of a partitioned table must contain the partition key too", fmt.Sprintf("ALTER TABLE %s ADD UNIQUE (%s);", ident(t.Name.Schema, t.Name.Name), strings.Join(quoted, ", ")))
+	outside := without(t.PartitionKey, key)
+	switch {
+	case t.PartitionedByExpression:
+		return o.cured("PostgreSQL cannot keep that where the partition key has an expression: see that every writer locks its aggregate before it takes the next version; a unique index on each partition finds those that do not, within the partition")
+	case len(outside) > 0:
+		return o.cured(fmt.Sprintf("PostgreSQL cannot keep that while the partition key has %s, which a unique key of the whole table would have to contain: see that every writer locks its aggregate before it takes the next version; a unique index on each partition finds those that do not, within the partition", strings.Join(outside, ", ")))
+	case t.Partitioned:
+		return o.cured("let PostgreSQL refuse such rows; the statement blocks the writers while it builds the index", fmt.Sprintf("ALTER TABLE %s ADD UNIQUE (%s);", ident(t.Name.Schema, t.Name.Name), strings.Join(quoted, ", ")))
 	}
 	return o.cured("let PostgreSQL refuse such rows; without blocking the writers",
 		fmt.Sprintf("CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s);", ident(t.Name.Schema, t.Name.Name), strings.Join(quoted, ", ")))

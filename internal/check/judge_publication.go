@@ -18,8 +18,8 @@ func (j *judge) publication() {
 	}
 	name := j.Setup.Publication
 	if !pg.Sample.Publication.Exists {
-		j.add(idPublication, fail("publication %s does not exist in database %s: no row could be decoded", name, pg.Database).
-			cured("let init create it; or, as the owner of the tables, with the statement below. A slot that is older than its publication must be created again after it", j.createPublication()))
+		j.add(idPublication, fail("publication %s does not exist in database %s", name, pg.Database).
+			cured("as the tables' owner, by `"+j.initAsOwner()+"` or as below; then make a slot that exists anew: README, \"A slot older than its publication\"", j.createPublication()))
 		j.skip(publicationIDs[1:], "depends on %s", idPublication)
 		return
 	}

@@ -158,7 +158,7 @@ func (j *judge) freeSlots() outcome {
 	used := len(j.Postgres.Sample.Slots)
 	if j.slot == nil && used >= server.MaxSlots {
 		return fail("all %d of max_replication_slots are in use, and slot %s has to be created", server.MaxSlots, j.Setup.Slot).
-			cured("drop a slot that nobody needs (`cdcpub slot list` shows them), or raise the limit and restart PostgreSQL",
+			cured("drop a slot that nobody needs (`"+j.Setup.command("slot", "list")+"` shows them), or raise the limit and restart PostgreSQL",
 				fmt.Sprintf("ALTER SYSTEM SET max_replication_slots = %d;", server.MaxSlots+10))
 	}
 	return ok("%d of %d replication slots in use", used, server.MaxSlots)

@@ -25,6 +25,12 @@ func (j *judge) slotChecks() {
 	j.add(idSlot, ok("slot %s exists", j.slot.Name))
 	j.add(idPlugin, j.plugin())
 	j.add(idDatabase, j.database())
+	for _, id := range []string{idPlugin, idDatabase} {
+		if j.failed(id) { // it is somebody else's: nobody may be told to drop it
+			j.skip(slotIDs[3:], "depends on %s", id)
+			return
+		}
+	}
 	j.add(idTwoPhase, j.twoPhase())
 	j.add(idLost, j.lost())
 	j.add(idPosition, j.position())
@@ -100,9 +106,6 @@ func (j *judge) position() outcome {
 	case s.Lost():
 		return skip("depends on %s", idLost)
 	case s.ConfirmedFlushLSN == nil:
-		if s.Type != "logical" {
-			return skip("depends on %s", idPlugin)
-		}
 		return warn("slot %s has no position yet: it is being created, which waits for transactions that write", s.Name).cured("wait, then run check again")
 	case s.ConfirmedLagBytes != nil && *s.ConfirmedLagBytes < 0:
 		return fail("confirmed_flush_lsn of slot %s is %s, beyond the end of WAL at %s: every row until then would be skipped", s.Name, s.ConfirmedFlushLSN, j.Postgres.Sample.Server.WAL).
@@ -153,8 +156,6 @@ func (j *judge) failover() outcome {
 		}
 	}
 	switch {
-	case j.slot.Type != "logical":
-		return skip("depends on %s", idPlugin)
 	case j.slot.Failover != nil && *j.slot.Failover && sample.Server.SyncedStandbys == "":
 		return warn("is a failover slot, and synchronized_standby_slots is empty: what is published may be missing on a standby after its promotion").
 			cured("name the standbys' physical slots there; publishing then waits for these standbys", "ALTER SYSTEM SET synchronized_standby_slots = 'STANDBY_SLOT';", "SELECT pg_reload_conf();")
@@ -190,6 +191,6 @@ func (j *judge) publicationAge() outcome {
 			return ok("nothing speaks against it, nothing proves it: slot %s is as old", other.Name)
 		}
 	}
-	return warn("publication %s was created or altered after the position of slot %s: if it was created then, PostgreSQL before 18 answers \"publication does not exist\" (42704) at the first row, and 18 skips rows", j.Setup.Publication, s.Name).
-		cured("if the publication was only altered, nothing; if it is new, create the slot anew: it then begins now, and rows written before are not published", j.anew()...)
+	return warn("publication %s was created or altered after the position of slot %s: if it was created then, PostgreSQL before 18 answers \"publication does not exist\" (42704) at the first row, and 18 passes over it with a notice; cdcpub then stands still", j.Setup.Publication, s.Name).
+		cured("if the publication was only altered, nothing; if it is new, the slot must be created anew, and then begins now: first stop cdcpub and save the rows that are not in Kafka, as README says, \"A slot older than its publication\"", j.anew()...)
 }

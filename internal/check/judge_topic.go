@@ -141,9 +141,12 @@ func (j *judge) minInSync(t *Topic) outcome {
 	switch {
 	case !known:
 		return unset("min.insync.replicas")
-	case least > replicas:
-		return fail("min.insync.replicas is %d with %s: every write is refused", least, plural(replicas, "replica")).
-			cured("add replicas, or lower min.insync.replicas below their number")
+	case least > replicas && t.MinInSyncCapped && replicas > 1:
+		return warn("min.insync.replicas is %d with %d replicas, so that all of them are needed: each restart of a broker stops publishing for that time", least, replicas).
+			cured(fmt.Sprintf("add replicas (kafka-reassign-partitions.sh), or set it to %d", replicas-1), j.configCommand(t.Name, fmt.Sprintf("min.insync.replicas=%d", replicas-1)))
+	case least > replicas && !t.MinInSyncCapped:
+		return fail("min.insync.replicas is %d with %s: brokers before Kafka 3.7 refuse every write", least, plural(replicas, "replica")).
+			cured(fmt.Sprintf("add replicas (kafka-reassign-partitions.sh), or set it to %d", max(1, replicas-1)), j.configCommand(t.Name, fmt.Sprintf("min.insync.replicas=%d", max(1, replicas-1))))
 	case replicas < 2:
 		return ok("%d; with a single replica it changes nothing", least)
 	case least == 1:

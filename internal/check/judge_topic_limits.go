@@ -22,7 +22,7 @@ func (j *judge) messageSize(t *Topic) outcome {
 	}
 	largest, rows := j.largestPayload()
 	size := human.Bytes(limit)
-	if largest+recordRoom > limit {
+	if rows > 0 && largest+recordRoom > limit {
 		need := largest + largest/10 + recordRoom
 		o := warn("max.message.bytes is %s, and the outbox has a payload of %s: unless compression makes it fit, the broker refuses it and the stream stops there", size, human.Bytes(largest))
 		if !j.Setup.Compressed {
@@ -32,7 +32,7 @@ func (j *judge) messageSize(t *Topic) outcome {
 	}
 	if j.Setup.BatchBytes > limit {
 		return warn("max.message.bytes is %s, and kafka.batch_bytes is %s: batches that compression does not make fit are refused and sent again in halves", size, human.Bytes(j.Setup.BatchBytes)).
-			cured(fmt.Sprintf("set kafka.batch_bytes to %d or less", limit-recordRoom))
+			cured(fmt.Sprintf("set kafka.batch_bytes to %d or less, or raise the limit", max(1, limit-recordRoom)), j.configCommand(t.Name, fmt.Sprintf("max.message.bytes=%d", j.Setup.BatchBytes+recordRoom)))
 	}
 	text := fmt.Sprintf("max.message.bytes %s, batches %s", size, human.Bytes(j.Setup.BatchBytes))
 	if rows > 0 {
@@ -125,6 +125,9 @@ func (t *Topic) limit(setting string) (time.Duration, bool) {
 	return time.Duration(ms) * time.Millisecond, true
 }
 
+// shortestRetention is what a consumer's outage overnight may take.
+const shortestRetention = 24 * time.Hour
+
 // retention: Kafka deletes by the timestamps of records, so what is published
 // late is deleted early.
 func (j *judge) retention(t *Topic) outcome {
@@ -144,16 +147,20 @@ func (j *judge) retention(t *Topic) outcome {
 		return ok("records are kept for ever%s", size)
 	}
 	kept := human.Seconds(keep.Seconds())
+	from := j.stamp()
 	if t.Configs["message.timestamp.type"] == "LogAppendTime" {
-		return ok("records are kept for %s after the broker has them%s", kept, size)
+		from = "the broker has them"
 	}
 	age, unknown := j.backlog()
 	switch {
-	case age > keep:
-		return warn("records are deleted %s after %s, and the slot has been inactive for %s: what is published of that time may be deleted before consumers read it", kept, j.stamp(), human.Seconds(age.Seconds())).
+	case from == j.stamp() && age > keep:
+		return warn("records are deleted %s after %s, and the slot has been inactive for %s: what is published of that time may be deleted before consumers read it", kept, from, human.Seconds(age.Seconds())).
 			cured("keep records longer before cdcpub starts", j.configCommand(t.Name, fmt.Sprintf("retention.ms=%d", (2*age).Milliseconds())))
-	case unknown != "":
-		return ok("records are kept for %s after %s%s; the age of the backlog is not known (%s)", kept, j.stamp(), size, unknown)
+	case keep < shortestRetention:
+		return warn("records are deleted %s after %s%s: a consumer that is away for longer never sees them", kept, from, size).
+			cured("keep records for longer than any consumer may be away, for example a week", j.configCommand(t.Name, "retention.ms=604800000"))
+	case from == j.stamp() && unknown != "":
+		return ok("records are kept for %s after %s%s; the age of the backlog is not known (%s)", kept, from, size, unknown)
 	}
-	return ok("records are kept for %s after %s%s", kept, j.stamp(), size)
+	return ok("records are kept for %s after %s%s", kept, from, size)
 }

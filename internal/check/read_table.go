@@ -14,6 +14,8 @@ type tableRow struct {
 	Kind       string     `json:"kind"`
 	Line       []uint32   `json:"line"`
 	Partitions int        `json:"partitions"`
+	Key        []string   `json:"partition_key"`
+	Expression bool       `json:"partition_expression"`
 	Unlogged   []string   `json:"unlogged"`
 	Columns    []Column   `json:"columns"`
 	Unique     [][]string `json:"unique"`
@@ -32,6 +34,9 @@ const tableSQL = `WITH RECURSIVE c AS (
 		'kind', c.relkind,
 		'line', (SELECT json_agg(oid::int8) FROM (SELECT oid FROM tree UNION SELECT relid::oid FROM c, pg_partition_ancestors(c.oid)) l),
 		'partitions', (SELECT count(*) FROM pg_class l JOIN tree USING (oid) WHERE l.relkind <> 'p' AND l.oid <> c.oid),
+		'partition_key', (SELECT json_agg(DISTINCT a.attname) FROM pg_partitioned_table p JOIN tree ON tree.oid = p.partrelid
+			CROSS JOIN unnest(p.partattrs::int2[]) k(attnum) JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k.attnum),
+		'partition_expression', EXISTS (SELECT FROM pg_partitioned_table p JOIN tree ON tree.oid = p.partrelid WHERE 0 = ANY (p.partattrs::int2[])),
 		'unlogged', (SELECT json_agg(l.oid::regclass::text ORDER BY l.oid) FROM pg_class l JOIN tree USING (oid) WHERE l.relkind <> 'p' AND l.relpersistence <> 'p'),
 		'columns', (SELECT json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'type_oid', a.atttypid::int8,
 				'base_type', b.typname, 'base_oid', b.oid::int8, 'category', b.typcategory, 'not_null', a.attnotnull, 'generated', a.attgenerated) ORDER BY a.attnum)
@@ -60,6 +65,7 @@ func (r *reading) table(name slotmon.Table) Table {
 	}
 	t.Kind, t.Exists = kinds[row.Kind], kinds[row.Kind] == ""
 	t.Line, t.Partitioned, t.Partitions, t.Unlogged = row.Line, row.Kind == "p", row.Partitions, row.Unlogged
+	t.PartitionKey, t.PartitionedByExpression = row.Key, row.Expression
 	t.Columns, t.Unique, t.Readable = row.Columns, row.Unique, row.Readable
 	if t.Exists && t.Readable {
 		r.rows(&t, row.Leading)

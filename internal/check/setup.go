@@ -133,6 +133,15 @@ func (s *Setup) command(words ...string) string {
 	return line
 }
 
+// initAsOwner is the command that creates what takes the rights of the tables'
+// owner, which the role of the service need not have.
+func (j *judge) initAsOwner() string {
+	if about := j.Postgres.About; about != nil && about.Superuser {
+		return j.Setup.command("init")
+	}
+	return j.Setup.command("init") + " --admin-url postgres://OWNER@HOST/" + shell(j.Postgres.Database)
+}
+
 // ident quotes a name for SQL.
 func ident(parts ...string) string {
 	quoted := make([]string, 0, len(parts))

@@ -25,7 +25,7 @@ const (
 // sections begin at the first check whose id has the prefix.
 var sections = []struct{ prefix, title string }{
 	{"postgres.", "PostgreSQL %s"}, {"publication.", "Publication"}, {"slot.", "Slot"}, {"outbox.", "Outbox tables"},
-	{"kafka.", "Kafka %s"}, {"topic.", "Topics"},
+	{"kafka.", "Kafka %s"}, {"topic.", "Topics"}, {"http.", "This machine"},
 }
 
 // Text writes a line for each result, and its cure behind it. Checks that were

@@ -73,7 +73,11 @@ func (r *runner) role(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("create %s: %w", object, err)
 	}
-	r.report(Step{object, "created, without a password", "set one: \\password " + identifier(wanted.Name) + " in psql; or let it in by certificate or cloud token (pg_hba.conf)"})
+	next := "set one: \\password " + identifier(wanted.Name) + " in psql; or let it in by certificate or cloud token (pg_hba.conf)"
+	if wanted.Right == Publish {
+		next += "; so that alerts name who holds the slot and its WAL: " + wanted.monitorSQL()
+	}
+	r.report(Step{object, "created, without a password", next})
 	return nil
 }
 
@@ -141,13 +145,26 @@ func (r *runner) remarks() string {
 	return " (" + strings.Join(remarks, "; ") + ")"
 }
 
+// olderThanPublication is for a slot whose publication was created just now.
+func (r *runner) olderThanPublication() string {
+	answer := "PostgreSQL " + r.found.server.Version + ` answers "publication does not exist" (42704) at the first row, and cdcpub stands still`
+	if r.found.server.VersionNum >= 180000 {
+		answer = "PostgreSQL " + r.found.server.Version + " passes over the first row with a notice, which cdcpub takes for an error and stands still"
+	}
+	return fmt.Sprintf("the slot is older than publication %s: %s; unless nothing was written since, stop cdcpub, save the rows that are not in Kafka, then `cdcpub slot drop %s` and init again: README, \"A slot older than its publication\"", r.Publication, answer, r.Slot)
+}
+
 func (r *runner) createSlot(ctx context.Context) error {
 	object := "slot " + r.Slot
 	switch found := r.found.slot; {
 	case found != nil && found.Creating:
 		return fmt.Errorf("%s: another session is creating it at this moment; try again when it has finished", object)
 	case found != nil:
-		r.report(Step{Object: object, Done: "exists"})
+		step := Step{Object: object, Done: "exists"}
+		if r.found.publication == nil {
+			step.Next = r.olderThanPublication()
+		}
+		r.report(step)
 		return nil
 	}
 	lsn, err := slotctl.Create(ctx, r.conn, slotctl.New{Name: r.Slot, Failover: r.Failover, Timeout: r.SlotTimeout})

@@ -114,6 +114,9 @@ aggregate types in the table, and at its largest payload:`)
 		for _, table := range s.plan.Tables {
 			s.comment("    GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s TO %s;", identifier(table.Schema), identifier(r.Name), table.sql(), identifier(r.Name))
 		}
+		s.comment(`Nor is this. With it "cdcpub run" sees who holds the slot and its WAL, and names
+them in alerts:`)
+		s.comment("    %s;", r.monitorSQL())
 	}
 }
 

@@ -43,12 +43,14 @@ func (r Role) createSQL(rds bool) []string {
 	name := identifier(r.Name)
 	switch {
 	case r.Right == Monitor:
-		return []string{"CREATE ROLE " + name + " LOGIN", "GRANT pg_monitor TO " + name}
+		return []string{"CREATE ROLE " + name + " LOGIN", r.monitorSQL()}
 	case rds:
 		return []string{"CREATE ROLE " + name + " LOGIN", "GRANT " + rdsReplication + " TO " + name}
 	}
 	return []string{"CREATE ROLE " + name + " LOGIN REPLICATION"}
 }
+
+func (r Role) monitorSQL() string { return "GRANT pg_monitor TO " + identifier(r.Name) }
 
 func (r Role) connectSQL(database string) string {
 	return fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", identifier(database), identifier(r.Name))
