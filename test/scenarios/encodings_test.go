@@ -98,6 +98,53 @@ func TestTextThatIsNotUTF8StandsStill(t *testing.T) {
 	}
 }
 
+// PostgreSQL reads ahead, and reports the row that it cannot convert within
+// milliseconds, before any of the good ones in front of it was published. They
+// are published and confirmed all the same, and once: without that the README's
+// procedure would have no end.
+func TestGoodRowsInFrontOfTextThatCannotBeConverted(t *testing.T) {
+	parallel(t)
+	s := newStand(t, encodings("outbox"))
+	s.encoded("EUC_JP")
+	s.exec(`ALTER TABLE outbox ALTER payload TYPE text`)
+	for i := range 5 {
+		s.write("one", i, "T", "before", nil)
+	}
+	good := s.history()
+	faulty := verify.Row{}
+	s.no(s.sql.QueryRow(s.ctx, `INSERT INTO outbox (aggregate_type, aggregate_id, aggregate_version, event_type, payload)
+		VALUES ('order', 'one', 5, 'T', convert_from('\x8fa1a1', 'EUC_JP')) RETURNING event_id::text`).Scan(&faulty.EventID))
+	faulty.CommitEnd = s.skipInOracle()
+	s.write("one", 6, "T", "behind", nil)
+
+	// After every start, the state is the same. Nothing is sent again.
+	var text string
+	for range 2 {
+		p := s.launch()
+		text = fmt.Sprint(s.blockedProcess(p)["error"])
+		s.says(text, "what was committed before is delivered and confirmed")
+		if lsn := s.confirmed(); lsn < good[4].CommitEnd || lsn >= faulty.CommitEnd {
+			s.t.Errorf("%s is confirmed; the rows before end at %s, the faulty transaction at %s", lsn, good[4].CommitEnd, faulty.CommitEnd)
+		}
+		report := s.judge(func(o *verify.Options) { o.Incomplete = true })
+		if !report.OK() || report.Records != 5 || report.Pending != 1 {
+			s.t.Fatalf("while the stream is blocked:\n%s", report.Table())
+		}
+		s.stopBlocked(p)
+		s.betweenRuns()
+	}
+	s.exec("SET client_encoding = 'SQL_ASCII'")
+	s.giveUp(submatch(text, `committed at LSN ([0-9A-F]+/[0-9A-F]+)`), faulty)
+	s.exec("SET client_encoding = 'UTF8'")
+	p := s.run()
+	s.write("one", 7, "T", "after", nil)
+	s.delivered()
+	s.stop(p)
+	if report := s.check(nil); report.Events != 7 || report.Records != 7 {
+		s.t.Errorf("%d events and %d records, want 7 of each", report.Events, report.Records)
+	}
+}
+
 func notUTF8(s *stand, encoding, bytes string, says []string) {
 	s.encoded(encoding)
 	s.exec(`ALTER TABLE outbox ALTER payload TYPE text`)

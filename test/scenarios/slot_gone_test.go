@@ -70,28 +70,50 @@ func (s *stand) dropSlot() {
 }
 
 func TestSlotMovedByAnotherWhileRunning(t *testing.T) {
-	ways := map[string][]string{
-		"dropped and created again": {"SELECT pg_drop_replication_slot('{p}')", "rows", "SELECT pg_create_logical_replication_slot('{p}', 'pgoutput')"},
-		"advanced":                  {"rows", "SELECT pg_replication_slot_advance('{p}', pg_current_wal_lsn())"},
+	ways := map[string]struct {
+		moves func(*stand)
+		lost  int
+	}{
+		"dropped and created again": {func(s *stand) {
+			s.does([]string{"SELECT pg_drop_replication_slot('{p}')", "rows", "SELECT pg_create_logical_replication_slot('{p}', 'pgoutput')"})
+		}, 10},
+		"advanced": {func(s *stand) {
+			s.does([]string{"rows", "SELECT pg_replication_slot_advance('{p}', pg_current_wal_lsn())"})
+		}, 10},
+		"consumed": {func(s *stand) {
+			s.does([]string{"rows", "SELECT count(*) FROM pg_logical_slot_get_binary_changes('{p}', NULL, NULL, 'proto_version', '1', 'publication_names', '{p}')"})
+		}, 10},
+		"read by another publisher that has ended": {(*stand).publishedByAnother, 0},
 	}
 	for _, version := range versions {
-		for name, does := range ways {
+		for name, way := range ways {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				parallel(t)
-				slotMoved(newStand(t, options{postgres: shared.Postgres(t, version, "max_prepared_transactions=10"), http: true}), does)
+				slotMoved(newStand(t, options{postgres: shared.Postgres(t, version, "max_prepared_transactions=10"), http: true}), way.moves, way.lost)
 			})
 		}
 	}
 }
 
+// publishedByAnother is the whole life of a second publisher.
+func (s *stand) publishedByAnother() {
+	s.t.Helper()
+	listen := s.listen
+	s.listen = s.freeAddress()
+	other := s.run()
+	s.load(2, 10)
+	s.delivered()
+	s.stop(other)
+	s.listen = listen
+}
+
 // slotMoved: between two sessions of a process the slot goes on without it.
 // PostgreSQL gives slots no identity; that this one stands where the process
-// has not confirmed anything is all that tells.
-func slotMoved(s *stand, does []string) {
+// has not confirmed anything is all that tells. Who moved it does not show.
+func slotMoved(s *stand, moves func(*stand), lost int) {
 	p := s.run()
 	s.load(2, 10)
 	s.delivered()
-	before := s.written()
 	s.no(p.Signal(syscall.SIGSTOP)) // it would be back within seconds
 	s.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = $1 AND active", s.slot)
 	s.until("nobody holds the slot", func() bool {
@@ -99,14 +121,16 @@ func slotMoved(s *stand, does []string) {
 		s.no(s.sql.QueryRow(s.ctx, "SELECT active FROM pg_replication_slots WHERE slot_name = $1", s.slot).Scan(&active))
 		return !active
 	})
-	s.does(does)
+	before := s.written() // it follows the WAL of other databases until it is stopped
+	moves(s)
 	after := s.confirmed()
 	s.load(2, 10) // these are in the slot
 	s.no(p.Signal(syscall.SIGCONT))
 
 	line := s.blockedProcess(p)
 	text := fmt.Sprint(line["error"])
-	s.says(text, "somebody has advanced it, or dropped it and created it again", "restart cdcpub to go on from "+after.String())
+	s.says(text, "another cdcpub published", "nothing is missing: restart this one",
+		"somebody has advanced the slot, or dropped it and created it again", "restart cdcpub to go on from "+after.String())
 	from := s.lsnIn(text, `rows committed between ([0-9A-F]+/[0-9A-F]+) and`)
 	if to := s.lsnIn(text, `stands at LSN ([0-9A-F]+/[0-9A-F]+)`); from > before || to != after {
 		s.t.Errorf("the publisher names %s to %s; the slot went from no more than %s to %s", from, to, before, after)
@@ -120,7 +144,7 @@ func slotMoved(s *stand, does []string) {
 	p = s.run()
 	s.delivered()
 	s.stop(p)
-	s.lostBetween(10, before.String(), after.String())
+	s.lostBetween(lost, before.String(), after.String())
 }
 
 // lostBetween expects so many rows to be missing in the topics, all of them
