@@ -53,7 +53,7 @@ var simulatedMutants = []simulatedMutant{
 		edits: []simulatedEdit{{"internal/kafka/fence.go", "if part.claim < f.number {", "if f.number > 0 {"}},
 	},
 	{
-		name: "no new epoch at a takeover", says: "lost: |appended late: ", short: true,
+		name: "no new epoch at a takeover", says: "lost: |appended late: |confirmed ", short: true,
 		edits: []simulatedEdit{{"internal/kafka/fence.go",
 			"f.held, f.attempts, f.since = r.identity, 0, time.Time{}",
 			"f.held, f.attempts, f.since = identity{producer: r.identity.producer}, 0, time.Time{}"}},
