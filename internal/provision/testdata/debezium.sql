@@ -57,6 +57,9 @@ GRANT CONNECT ON DATABASE "Shop" TO "Shop-CDC";
 -- aggregate types in the table, and at its largest payload:
 --     GRANT USAGE ON SCHEMA "Sales" TO "Shop-CDC"; GRANT SELECT ON "Sales".outbox TO "Shop-CDC";
 --     GRANT USAGE ON SCHEMA billing TO "Shop-CDC"; GRANT SELECT ON billing."order" TO "Shop-CDC";
+-- Nor is this. With it "cdcpub run" sees who holds the slot and its WAL, and names
+-- them in alerts:
+--     GRANT pg_monitor TO "Shop-CDC";
 
 -- The outbox. The application inserts a row in the transaction of the change that
 -- it tells about. What counts is the INSERT in the WAL: rows may be deleted again.

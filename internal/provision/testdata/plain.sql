@@ -53,6 +53,9 @@ GRANT CONNECT ON DATABASE shop TO cdcpub;
 -- Not needed to publish. With it "cdcpub check" also looks for the topics of the
 -- aggregate types in the table, and at its largest payload:
 --     GRANT USAGE ON SCHEMA public TO cdcpub; GRANT SELECT ON public.outbox TO cdcpub;
+-- Nor is this. With it "cdcpub run" sees who holds the slot and its WAL, and names
+-- them in alerts:
+--     GRANT pg_monitor TO cdcpub;
 
 -- A role that only watches: for "cdcpub slot watch", "cdcpub slot status" and
 -- dashboards. pg_monitor lets it see the lag of every walsender and the size of
