@@ -84,7 +84,7 @@ func TestAPayloadAboveTheDefaultLimitNamesTheSetting(t *testing.T) {
 	s.exec(`INSERT INTO outbox (aggregate_type, aggregate_id, aggregate_version, event_type, payload)
 		SELECT 'order', 'one', n, 'T', CASE n WHEN 1 THEN noise($1) END FROM generate_series(0, 2) n`, large)
 	line := s.awaitLog(p, "rejected")
-	s.says(fmt.Sprint(line["error"], line["msg"]), s.topic, "the topic's limit is 1048588", "raise max.message.bytes of the topic to 524")
+	s.says(fmt.Sprint(line["error"], line["msg"]), s.topic, "the topic's limit is 1048588", "raise max.message.bytes of the topic to 529")
 	value := fmt.Sprint(large + large/5)
 	s.no(s.kafka.AlterTopicConfig(s.ctx, s.topic, "max.message.bytes", &value))
 	s.delivered()

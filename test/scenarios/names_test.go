@@ -65,10 +65,10 @@ func quoted(s *stand, columns map[string]string) {
 	if report.Events != 30 {
 		s.t.Errorf("%d events, want 30", report.Events)
 	}
-	// A row that cannot be published is named in the same letters.
+	// A row that cannot be published is named in the same letters, quoted.
 	s.exec(insert + `('unknown 種', 'x', 1, 'x', NULL, NULL)`)
 	p = s.run()
 	line := s.awaitLog(p, "blocked")
-	s.says(fmt.Sprint(line["error"]), `Sché ma.Out "Bøx" 外`, "unknown 種", "tü'pe x")
+	s.says(fmt.Sprint(line["error"]), `"Sché ma.Out \"Bøx\" 外"`, "unknown 種", "tü'pe x")
 	s.stopBlocked(p)
 }
