@@ -45,7 +45,8 @@ here. A seed gives the same schedule; what the machine makes of it differs from 
 *Repeated* are records beyond the first of their event; *bound* is what the number of
 sessions explains (the window, here 2000 records, the largest transaction, and what was
 confirmed within the last moments). It is "-" where PostgreSQL was stopped or killed, after
-which it may come back with an older position. *Slowest recovery* is the longest time from
+which it may come back with an older position, and where the link to it was broken, over
+which it does not hear what was confirmed of the rows in the sockets' buffers. *Slowest recovery* is the longest time from
 the end of the last active fault until everything written by then was confirmed. *Stalls
 named* are the kinds that ` + "`/status`" + ` gave. *Log* is the hash of the run's log.
 
