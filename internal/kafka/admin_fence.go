@@ -40,17 +40,10 @@ func (c *Client) MayFence(ctx context.Context, transactionalID string) (Permissi
 }
 
 func (a *admin) coordinator(ctx context.Context, address, transactionalID string) (found string, err error) {
-	err = a.visit(ctx, address, func(b *sarama.Broker, _ offers) error {
-		response, err := b.FindCoordinator(findCoordinator(transactionalID))
-		switch {
-		case err != nil:
+	err = a.visit(ctx, address, func(b *sarama.Broker, _ offers) (err error) {
+		if found, err = findCoordinator(b, transactionalID); err != nil {
 			return fmt.Errorf("FindCoordinator: %w", err)
-		case response.Err != sarama.ErrNoError:
-			return response.Err
-		case response.Coordinator == nil:
-			return sarama.ErrConsumerCoordinatorNotAvailable
 		}
-		found = response.Coordinator.Addr()
 		return nil
 	})
 	return found, err
@@ -59,12 +52,8 @@ func (a *admin) coordinator(ctx context.Context, address, transactionalID string
 func (a *admin) tryClaim(ctx context.Context, coordinator, transactionalID string) error {
 	nobody := identity{producer: math.MaxInt64, epoch: 0}
 	return a.visit(ctx, coordinator, func(b *sarama.Broker, _ offers) error {
-		response, err := b.InitProducerID(initProducerID(transactionalID, nobody))
-		switch {
-		case err != nil:
+		if _, err := initProducerID(b, transactionalID, nobody); err != nil {
 			return fmt.Errorf("InitProducerID: %w", err)
-		case response.Err != sarama.ErrNoError:
-			return response.Err
 		}
 		return nil
 	})

@@ -16,49 +16,66 @@ var errNoCoordinator = errors.New("the transaction coordinator cannot be reached
 // the identity from it. An error that is neither a KError nor errNoCoordinator
 // is the control connection's.
 func (c *control) takeIdentity(wanted *claim, result *controlled) error {
-	found, err := c.broker.FindCoordinator(findCoordinator(wanted.id))
-	switch {
-	case err != nil:
+	coordinator, err := findCoordinator(c.broker, wanted.id)
+	if err != nil {
 		return err
-	case found.Err != sarama.ErrNoError:
-		return found.Err
-	case found.Coordinator == nil:
-		return sarama.ErrConsumerCoordinatorNotAvailable
 	}
-	response, err := c.askCoordinator(found.Coordinator.Addr(), wanted)
-	switch {
-	case err != nil:
+	taken, err := c.askCoordinator(coordinator, wanted)
+	// A KError by itself is the coordinator's answer; within another error it is
+	// of the way there.
+	if code, answered := err.(sarama.KError); answered {
+		return code
+	}
+	if err != nil {
 		result.err = fmt.Errorf("%w: %w", errNoCoordinator, err)
 		return nil
-	case response.Err != sarama.ErrNoError:
-		return response.Err
 	}
-	result.identity = identity{producer: response.ProducerID, epoch: response.ProducerEpoch}
+	result.identity = taken
 	return nil
 }
 
 // askCoordinator asks one broker. The gate is asked before each write: a
 // process that was frozen must not shut out its successor.
-func (c *control) askCoordinator(address string, wanted *claim) (*sarama.InitProducerIDResponse, error) {
+func (c *control) askCoordinator(address string, wanted *claim) (identity, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.dialer.config.DialTimeout)
 	defer cancel()
 	broker, err := c.dialer.connect(ctx, address, wanted.gate)
 	if err != nil {
-		return nil, err
+		return noIdentity, err
 	}
 	defer func() { _ = broker.Close() }()
-	return broker.InitProducerID(initProducerID(wanted.id, wanted.previous))
+	return initProducerID(broker, wanted.id, wanted.previous)
 }
 
-func findCoordinator(transactionalID string) *sarama.FindCoordinatorRequest {
-	return &sarama.FindCoordinatorRequest{Version: 1, CoordinatorKey: transactionalID, CoordinatorType: sarama.CoordinatorTransaction}
+// findCoordinator returns the address of the transactional id's coordinator. An
+// answer with an error code is a KError.
+func findCoordinator(b *sarama.Broker, transactionalID string) (string, error) {
+	found, err := b.FindCoordinator(&sarama.FindCoordinatorRequest{Version: 1, CoordinatorKey: transactionalID, CoordinatorType: sarama.CoordinatorTransaction})
+	switch {
+	case err != nil:
+		return "", err
+	case found.Err != sarama.ErrNoError:
+		return "", found.Err
+	case found.Coordinator == nil:
+		return "", sarama.ErrConsumerCoordinatorNotAvailable
+	}
+	return found.Coordinator.Addr(), nil
 }
 
-func initProducerID(transactionalID string, previous identity) *sarama.InitProducerIDRequest {
-	return &sarama.InitProducerIDRequest{
+// initProducerID asks the coordinator b for another identity than previous. An
+// answer with an error code is a KError.
+func initProducerID(b *sarama.Broker, transactionalID string, previous identity) (identity, error) {
+	response, err := b.InitProducerID(&sarama.InitProducerIDRequest{
 		Version: 4, TransactionalID: &transactionalID, TransactionTimeout: claimTimeout,
 		ProducerID: previous.producer, ProducerEpoch: previous.epoch,
+	})
+	switch {
+	case err != nil:
+		return noIdentity, err
+	case response.Err != sarama.ErrNoError:
+		return noIdentity, response.Err
 	}
+	return identity{producer: response.ProducerID, epoch: response.ProducerEpoch}, nil
 }
 
 // claimTimeout is required and means nothing, since no transaction is begun.
