@@ -1,16 +1,15 @@
 package kafka
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cdcpub/cdcpub/test/harness"
 )
 
 // A mutant is this package, or what it is driven with, with one rule broken on
@@ -25,8 +24,8 @@ type simulatedMutant struct {
 	short bool
 }
 
-// simulatedEdit replaces a piece of source text that must occur exactly once.
-type simulatedEdit struct{ file, old, new string }
+// simulatedEdit is a harness.Edit that is short to write.
+type simulatedEdit struct{ File, Old, New string }
 
 // mutantSeeds is within how many schedules a mutant must be caught.
 const mutantSeeds = 20_000
@@ -131,7 +130,7 @@ var brokenPromise = regexp.MustCompile(`seed (\d+) breaks a promise:\n((?: +.*\n
 func (m *simulatedMutant) try(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "mutant.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", m.overlay(t, dir), "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", m.overlay(t), "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
@@ -149,40 +148,10 @@ func (m *simulatedMutant) try(t *testing.T) {
 	t.Errorf("it fails, but nothing says %q:\n%s", m.says, out)
 }
 
-// overlay writes the mutated files and the file that names them.
-func (m *simulatedMutant) overlay(t *testing.T, dir string) string {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := map[string][]byte{}
+func (m *simulatedMutant) overlay(t *testing.T) string {
+	edits := make([]harness.Edit, 0, len(m.edits))
 	for _, e := range m.edits {
-		path := filepath.Join(root, e.file)
-		source, ok := sources[path]
-		if !ok {
-			if source, err = os.ReadFile(path); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := bytes.Count(source, []byte(e.old)); n != 1 {
-			t.Fatalf("%s: the text to replace occurs %d times; bring the mutant %q up to date:\n%s", e.file, n, m.name, e.old)
-		}
-		sources[path] = bytes.Replace(source, []byte(e.old), []byte(e.new), 1)
+		edits = append(edits, harness.Edit(e))
 	}
-	replace := map[string]string{}
-	for path, source := range sources {
-		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(replace[path], source, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	content, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return harness.Overlay(t, m.name, edits)
 }

@@ -1,12 +1,9 @@
 package scenarios
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,8 +32,8 @@ type mutant struct {
 	short bool
 }
 
-// edit replaces a piece of source text that must occur exactly once.
-type edit struct{ file, old, new string }
+// edit is a harness.Edit that is short to write.
+type edit struct{ File, Old, New string }
 
 var mutants = []mutant{
 	{
@@ -152,43 +149,12 @@ func (m *mutant) try(t *testing.T) {
 	}
 }
 
-// overlay writes the mutated files and the file that names them.
 func (m *mutant) overlay(t *testing.T) string {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	sources := map[string][]byte{}
+	edits := make([]harness.Edit, 0, len(m.edits))
 	for _, e := range m.edits {
-		path := filepath.Join(root, e.file)
-		source, ok := sources[path]
-		if !ok {
-			if source, err = os.ReadFile(path); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := bytes.Count(source, []byte(e.old)); n != 1 {
-			t.Fatalf("%s: the text to replace occurs %d times; bring the mutant %q up to date:\n%s", e.file, n, m.name, e.old)
-		}
-		sources[path] = bytes.Replace(source, []byte(e.old), []byte(e.new), 1)
+		edits = append(edits, harness.Edit(e))
 	}
-	replace := map[string]string{}
-	for path, source := range sources {
-		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(replace[path], source, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file := filepath.Join(dir, "overlay.json")
-	content, err := json.Marshal(map[string]any{"Replace": replace})
-	if err == nil {
-		err = os.WriteFile(file, content, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return harness.Overlay(t, m.name, edits)
 }
 
 // The committed table says which scenario catches which mutant.
