@@ -100,6 +100,7 @@ const (
 
 func newProducer(c *Client, session uint64, transactionalID string, lease func() bool, log *zap.Logger) *Producer {
 	config := &c.config
+	waived := transactionalID != "" && c.unfenced.Load()
 	p := &Producer{
 		client: c, config: config, session: session, lease: lease,
 		policy: policy{
@@ -122,14 +123,14 @@ func newProducer(c *Client, session uint64, transactionalID string, lease func()
 		done:     make(chan struct{}),
 		loop: loop{
 			log:     log,
-			report:  reporter{log: log, unfenced: transactionalID != "" && c.unfenced.Load()},
+			report:  reporter{log: log, unfenced: waived},
 			links:   make(map[int32]*link),
 			brokers: make(map[int32]string),
 			topics:  make(map[string]*topic),
 
 			disconnectedSince: time.Now(),
 
-			fence: fence{id: transactionalID, waived: transactionalID != "" && c.unfenced.Load()},
+			fence: fence{id: transactionalID, waived: waived},
 		},
 	}
 	p.ctx, p.abort = context.WithCancel(context.Background())
