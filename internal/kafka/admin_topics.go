@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/IBM/sarama"
+
+	"github.com/cdcpub/cdcpub/internal/pause"
 )
 
 // The bits of authorized operations (AclOperation.code).
@@ -51,7 +53,7 @@ func (a *admin) describeTopics(ctx context.Context, names []string, from *greeti
 		into.Topics = append(into.Topics, topicOf(name, found[name], from.metadata.Version))
 	}
 	var facts clusterFacts
-	err := a.visit(ctx, from.address, func(b *sarama.Broker, _ offers) error { return facts.ask(b, into.Topics) })
+	err := a.visit(ctx, from.address, func(b *sarama.Broker, _ offers) error { return facts.ask(ctx, b, into.Topics) })
 	into.CanUseProducerIDs = facts.producerIDs
 	for i := range into.Topics {
 		t := &into.Topics[i]
@@ -151,7 +153,7 @@ type clusterFacts struct {
 }
 
 // ask fills in the facts until the connection fails.
-func (f *clusterFacts) ask(b *sarama.Broker, topics []Topic) error {
+func (f *clusterFacts) ask(ctx context.Context, b *sarama.Broker, topics []Topic) error {
 	var resources []*sarama.ConfigResource
 	for _, t := range topics {
 		if !t.Missing && t.Unseen == "" {
@@ -164,7 +166,7 @@ func (f *clusterFacts) ask(b *sarama.Broker, topics []Topic) error {
 			return fmt.Errorf("DescribeConfigs: %w", err)
 		}
 	}
-	if f.producerIDs, err = askProducerID(b); err != nil {
+	if f.producerIDs, err = askProducerID(ctx, b); err != nil {
 		return fmt.Errorf("InitProducerID: %w", err)
 	}
 	f.create, err = askCreate(b)
@@ -172,18 +174,22 @@ func (f *clusterFacts) ask(b *sarama.Broker, topics []Topic) error {
 }
 
 // askProducerID takes one of 2^63 producer ids and does not use it. A broker
-// that has just started may have none yet and does not tell.
-func askProducerID(b *sarama.Broker) (Permission, error) {
-	response, err := b.InitProducerID(&sarama.InitProducerIDRequest{Version: 4, ProducerID: -1, ProducerEpoch: -1})
-	switch {
-	case err != nil:
-		return PermissionUnknown, err
-	case response.Err == sarama.ErrNoError:
-		return PermissionGranted, nil
-	case response.Err == sarama.ErrClusterAuthorizationFailed:
-		return PermissionDenied, nil
-	default:
-		return PermissionUnknown, nil
+// that has just started may have none yet; it is asked again for a while.
+func askProducerID(ctx context.Context, b *sarama.Broker) (Permission, error) {
+	waiting, cancel := context.WithTimeout(ctx, identityLimit)
+	defer cancel()
+	for {
+		response, err := b.InitProducerID(&sarama.InitProducerIDRequest{Version: 4, ProducerID: -1, ProducerEpoch: -1})
+		switch {
+		case err != nil:
+			return PermissionUnknown, err
+		case response.Err == sarama.ErrNoError:
+			return PermissionGranted, nil
+		case response.Err == sarama.ErrClusterAuthorizationFailed:
+			return PermissionDenied, nil
+		case !isNotYet(response.Err) || pause.For(waiting, settlePause) != nil:
+			return PermissionUnknown, nil
+		}
 	}
 }
 
