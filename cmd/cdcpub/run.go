@@ -14,7 +14,10 @@ import (
 	"github.com/cdcpub/cdcpub/internal/publisher"
 )
 
-type runCommand struct{ configFile }
+type runCommand struct {
+	configFile
+	PProf string `name:"pprof" placeholder:"HOST:PORT" help:"Serve profiles of the running process (net/http/pprof) on this loopback address."`
+}
 
 // Help is shown below the flags' overview.
 func (runCommand) Help() string {
@@ -43,6 +46,11 @@ func (c *runCommand) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	stopProfiles, err := profile(c.PProf, log)
+	if err != nil {
+		return err
+	}
+	defer stopProfiles()
 	service, err := assemble(loaded, log)
 	if err != nil {
 		return err
