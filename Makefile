@@ -40,8 +40,11 @@ simulate: ## A million schedules of publishers against models of PostgreSQL and 
 fuzz: ## Every fuzzer for FUZZTIME (30s).
 	@sh test/fuzz.sh $(FUZZTIME)
 
-bench: ## A backlog, drained by cdcpub and by pg_recvlogical, three times in turn.
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./test/bench
+# NAME is the report's name, LOADS the letters of loads; package test/bench says
+# what each letter is, and which flags there are (ARGS).
+bench: ## cdcpub beside pg_recvlogical and Debezium, alternating, on an idle machine: docs/benchmarks.
+	$(GO) test -run '^$$' -bench Loads -benchtime 1x -timeout 180m -v ./test/bench -bench.report $(abspath docs/benchmarks) \
+		$(if $(LOADS),-bench.loads $(LOADS)) $(if $(NAME),-bench.name $(NAME)) $(ARGS)
 
 build: ## A release binary in bin/.
 	CGO_ENABLED=0 $(GO) build -tags release -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/cdcpub ./cmd/cdcpub

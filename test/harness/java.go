@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"testing"
 
 	"github.com/cdcpub/cdcpub/internal/pgserver"
 )
@@ -29,14 +30,36 @@ func repository() (string, error) {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
 }
 
-// kafkaJars returns a directory with the jars that test/kafka/pom.xml names.
-// It is made once per content of that file.
-func kafkaJars(ctx context.Context) (string, error) {
+// Java is a program to run and the jars that test/NAME/pom.xml gives it.
+type Java struct {
+	Program string
+	Jars    string // directory
+}
+
+// FindJava finds Java and fetches the jars of test/NAME/pom.xml.
+func FindJava(t testing.TB, name string) Java {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	program, _, err := findJava(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := jars(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Java{Program: program, Jars: dir}
+}
+
+// jars returns a directory with the jars that test/NAME/pom.xml names. It is
+// made once per content of that file.
+func jars(ctx context.Context, name string) (string, error) {
 	root, err := repository()
 	if err != nil {
 		return "", err
 	}
-	pom := filepath.Join(root, "test", "kafka", "pom.xml")
+	pom := filepath.Join(root, "test", name, "pom.xml")
 	content, err := os.ReadFile(pom)
 	if err != nil {
 		return "", err
@@ -46,11 +69,11 @@ func kafkaJars(ctx context.Context) (string, error) {
 		return "", err
 	}
 	hash := sha256.Sum256(content)
-	dir := filepath.Join(cache, "kafka", hex.EncodeToString(hash[:8]))
+	dir := filepath.Join(cache, name, hex.EncodeToString(hash[:8]))
 	err = pgserver.Once(ctx, dir, func(empty string) error {
 		maven, err := exec.LookPath("mvn")
 		if err != nil {
-			return errors.New("Maven is needed to fetch Apache Kafka: apt-get install -y maven")
+			return errors.New("Maven is needed to fetch it: apt-get install -y maven")
 		}
 		fetch := exec.CommandContext(ctx, maven, "--quiet", "--batch-mode", "--file", pom, "dependency:copy-dependencies",
 			"-DincludeScope=runtime", "-DoutputDirectory="+empty)
@@ -60,7 +83,7 @@ func kafkaJars(ctx context.Context) (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("no Apache Kafka for the test: %w", err)
+		return "", fmt.Errorf("no jars of %s: %w", pom, err)
 	}
 	return dir, nil
 }

@@ -35,6 +35,9 @@ type KafkaOptions struct {
 	// What they need is in Config. Cluster.Listener tells their addresses. The
 	// name CLIENT gives the usual one another protocol.
 	Listeners map[string]string
+	// Optimized gives the brokers the JVM's optimizing compiler, which costs
+	// their start and pays off in load that lasts.
+	Optimized bool
 	// Config are broker settings that override the harness's own.
 	Config map[string]string
 }
@@ -45,6 +48,7 @@ type KafkaOptions struct {
 // any goroutine; those that start or end brokers wait for each other.
 type Cluster struct {
 	software software
+	optimize bool
 	dir      string
 	id       string // the cluster's
 	nodes    []node
@@ -102,7 +106,7 @@ func runCluster(ctx context.Context, s software, o KafkaOptions) (*Cluster, erro
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	c := &Cluster{
-		software: s, dir: dir, id: newClusterID(), guard: watch,
+		software: s, optimize: o.Optimized, dir: dir, id: newClusterID(), guard: watch,
 		children: make([]*guard.Child, o.Brokers), frozen: make([]bool, o.Brokers),
 	}
 	if err := c.startAll(ctx, o); err != nil {
@@ -190,9 +194,12 @@ func (c *Cluster) command(i int, args ...string) (guard.Command, error) {
 		return guard.Command{}, err
 	}
 	jvm := []string{
-		"-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+		"-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto",
 		"-Dlog4j2.configurationFile=" + filepath.Join(c.dir, "log4j2.properties"),
 		"-cp", filepath.Join(c.software.jars, "*"),
+	}
+	if !c.optimize {
+		jvm = append(jvm, "-XX:TieredStopAtLevel=1")
 	}
 	return guard.Command{Path: c.software.java, Args: append(jvm, args...), Dir: c.dir, Output: log}, nil
 }
@@ -257,6 +264,13 @@ func newClusterID() string {
 	rand.Read(id)
 	id[0] &= 0x7f // the first character is then a letter
 	return base64.RawURLEncoding.EncodeToString(id)
+}
+
+// PID is the process id of a broker that runs.
+func (c *Cluster) PID(i int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.children[i].PID()
 }
 
 // Brokers are the addresses for clients: the proxies', if there are any.

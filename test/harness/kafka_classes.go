@@ -41,7 +41,7 @@ func findSoftware(ctx context.Context) (software, error) {
 	if err != nil {
 		return software{}, err
 	}
-	jars, err := kafkaJars(ctx)
+	jars, err := jars(ctx, "kafka")
 	if err != nil {
 		return software{}, err
 	}

@@ -119,6 +119,9 @@ func cleanEnvironment() []string {
 // PID is the process id.
 func (p *Process) PID() int { return p.child.PID() }
 
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.child.Exited() }
+
 // Signal sends a signal. A process that has ended is no error.
 func (p *Process) Signal(s syscall.Signal) error {
 	p.readPeak()

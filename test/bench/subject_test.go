@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/cdcpub/cdcpub/internal/pgserver"
+	"github.com/cdcpub/cdcpub/test/harness"
+)
+
+// The subjects, in the order in which they take turns.
+const (
+	reference    = "pg_recvlogical"
+	cdcpub       = "cdcpub"
+	cdcpubBefore = "cdcpub, earlier build"
+	cdcpubFake   = "cdcpub, broker without work"
+	debeziumCold = "Debezium, cold JVM"
+	debeziumWarm = "Debezium, warm JVM"
+)
+
+// place is where a subject reads and writes.
+type place struct {
+	slot   string
+	topics topics
+}
+
+// running is a subject at work.
+type running interface {
+	pid() int
+	// failed says why it will not finish, nil while it may.
+	failed() error
+	// allocations is the number of heap objects allocated so far, 0 if unknown.
+	allocations() uint64
+	stop(b *testing.B)
+}
+
+// process is a subject that is one process.
+type process struct{ *harness.Process }
+
+func (p process) pid() int            { return p.PID() }
+func (p process) allocations() uint64 { return 0 }
+
+func (p process) failed() error {
+	select {
+	case <-p.Exited():
+		return fmt.Errorf("the process has ended: %s", p.Stderr())
+	default:
+		return nil
+	}
+}
+
+func (p process) stop(b *testing.B) {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := p.Wait(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// publisher is cdcpub.
+type publisher struct {
+	process
+	http string
+}
+
+func (p publisher) allocations() uint64 { return metric(p.http, "go_memstats_mallocs_total") }
+
+// stop ends it cleanly; anything else than exit code 0 is a failure.
+func (p publisher) stop(b *testing.B) {
+	p.process.stop(b)
+	if code, err := p.Wait(b.Context()); code != 0 || err != nil {
+		b.Fatalf("cdcpub: exit %d %v\n%s", code, err, p.Stderr())
+	}
+}
+
+func (s *stand) startCDCPub(b *testing.B, k *backlog, at place, program, broker string) running {
+	ports, err := pgserver.FreePorts(1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	http := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	config := fmt.Sprintf("postgres: {url: %q, slot: %s, publication: cdcpub}\noutbox: {tables: [public.outbox]}\n"+
+		"kafka: {brokers: [%q], topic: '%s.{aggregate_type}'}\nhttp: {listen: %q}\n",
+		k.url, at.slot, broker, at.topics.prefix, http)
+	p := harness.StartProcess(b, harness.ProcessOptions{Binary: program, Args: []string{"run", "-c", "{config}"}, Config: config})
+	return publisher{process{p}, http}
+}
+
+// startReference runs PostgreSQL's own reader, to /dev/null.
+func (s *stand) startReference(b *testing.B, k *backlog, at place) running {
+	program := filepath.Join(s.server.Installation().Bin, "pg_recvlogical")
+	if found, err := exec.LookPath(program); err != nil {
+		if found, err = exec.LookPath("pg_recvlogical"); err != nil {
+			b.Fatalf("%v: apt-get install -y postgresql-client-15", err)
+		}
+		program = found
+	}
+	return process{harness.StartProcess(b, harness.ProcessOptions{Binary: program, Args: []string{
+		"-d", k.url, "--slot", at.slot, "--start", "--no-loop", "-f", "/dev/null", "--endpos", k.end.String(),
+		"-o", "proto_version=1", "-o", "publication_names=cdcpub",
+	}})}
+}
