@@ -71,9 +71,10 @@ type Postgres struct {
 	// The exact name, case-sensitive, without quotes.
 	Publication string `yaml:"publication"`
 	// WALSenderTimeout is set as wal_sender_timeout on the replication
-	// connection, default 15s, from 1s to 1h. It is also how long cdcpub goes
-	// on sending without a sign of life from the server, and thereby how long
-	// a takeover may wait for a publisher that is gone.
+	// connection, default 12s, from 1s to 1h. It bounds how long cdcpub goes on
+	// sending without a sign of life from the server, and how long a takeover
+	// waits for a publisher that is frozen or cut off: so long, and two seconds
+	// at most until the standby looks. With the default that is within 15s.
 	WALSenderTimeout Duration `yaml:"wal_sender_timeout"`
 	// StatusInterval is the longest time between two standby status updates,
 	// default a third of WALSenderTimeout and at most half of it, because the

@@ -13,7 +13,7 @@ func Default() *Config {
 
 // setDefaults sets the defaults that depend on nothing.
 func (c *Config) setDefaults() {
-	c.Postgres.WALSenderTimeout = seconds(15)
+	c.Postgres.WALSenderTimeout = seconds(12)
 	c.Outbox.Columns = Columns{
 		EventID:          "event_id",
 		AggregateType:    "aggregate_type",

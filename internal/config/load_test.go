@@ -43,7 +43,7 @@ func TestRequiredFieldsAloneLeaveEverythingElseAtItsDefault(t *testing.T) {
 	want.Kafka.Brokers = []string{"kafka-1:9092", "kafka-2:9092"}
 	assertSameValues(t, got, want)
 
-	if got, want := got.Postgres.StatusInterval, Duration(5*time.Second); got != want {
+	if got, want := got.Postgres.StatusInterval, Duration(4*time.Second); got != want {
 		t.Errorf("status_interval = %s, want %s", got, want)
 	}
 	if got, want := got.Kafka.Topic, "outbox.event.{aggregate_type}"; got != want {
