@@ -45,19 +45,20 @@ func packages(t *testing.T, args ...string) []listed {
 // way: commands, publisher, pipeline, and the pure parts that know nothing of
 // each other.
 var allowed = map[string][]string{
-	"wal":                     {"internal/pgfault"},
+	"wal":                     {"internal/pgfault", "internal/hedge", "internal/pause"},
 	"checkpoint":              {},
 	"router":                  {"wal"},
 	"slotmon":                 {"internal/human"},
 	"internal/human":          {},
 	"internal/pause":          {},
+	"internal/hedge":          {},
 	"internal/golden":         {},
 	"internal/pgfault":        {"internal/human", "internal/peercert"},
 	"internal/spelling":       {},
 	"internal/latency":        {},
 	"internal/config":         {"internal/spelling"},
 	"internal/pipeline":       {"wal", "router", "checkpoint"},
-	"internal/kafka":          {"internal/pipeline", "router", "internal/latency", "internal/peercert", "internal/pause"},
+	"internal/kafka":          {"internal/pipeline", "router", "internal/latency", "internal/peercert", "internal/pause", "internal/hedge"},
 	"internal/publisher":      {"wal", "router", "checkpoint", "internal/human", "internal/pipeline"},
 	"internal/monitor":        {"slotmon"},
 	"internal/notify":         {"slotmon"},

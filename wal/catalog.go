@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -34,12 +35,22 @@ func query[T any](c *catalog, sql string) ([]T, error) {
 	return rows, nil
 }
 
-func (c *catalog) backendPID() (int, error) {
-	pids, err := query[int](c, "SELECT pg_backend_pid()")
-	if err != nil {
-		return 0, fmt.Errorf("read the walsender's pid: %w", err)
+// backend is a server process. A pid alone is not: a server in a container that
+// is started again counts from the beginning.
+type backend struct {
+	PID   int    `json:"pid"`
+	Began string `json:"began"`
+}
+
+func (c *catalog) backend() (backend, error) {
+	found, err := query[backend](c, "SELECT pg_catalog.row_to_json(b) FROM (SELECT pid, extract(epoch FROM backend_start)::text AS began FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()) b")
+	switch {
+	case err != nil:
+		return backend{}, fmt.Errorf("read the walsender's pid: %w", err)
+	case len(found) == 0:
+		return backend{}, errors.New("read the walsender's pid: pg_stat_activity does not have it")
 	}
-	return pids[0], nil
+	return found[0], nil
 }
 
 type slotRow struct {

@@ -10,12 +10,16 @@
 //   - Stream owns the replication connection. Run's goroutine is the only one
 //     that reads it, writes it, decodes, and decides when a status is due.
 //     Confirm, Stop and Finish are for everyone: they set an atomic value and
-//     wake Run. So are Silence, Quiet, Counters and Stall, which only read one.
+//     wake Run. So is Look, which waits for what Run finds out, and so are
+//     Silence, Quiet, Counters and Stall, which only read one.
 //   - link is the socket. It lies below TLS, reads in large pieces, and asks
 //     Run's goroutine before it waits. To wake a goroutine that waits for the
 //     socket, others move its read deadline into the past, and do nothing else
 //     to it. Contexts end with Open: a deadline of a context applies to writes
 //     too, and would tear a status update.
+//   - dial.go opens connections. A try on which nothing comes goes on, and others
+//     are made beside it, so that neither a slow server nor one that was behind a
+//     black hole is waited for longer than it must be.
 //   - Decoder turns messages into events. It is pure and can be used alone.
 //   - hold.go keeps the slot when the server has ended the stream at a text that
 //     it cannot convert.
@@ -102,6 +106,13 @@
 // publishes must stop when it exceeds less than wal_sender_timeout. Bytes are
 // no proof when this process stood still for so long that the server may have
 // given up on it: they may have waited in the socket since before a takeover.
+//
+// Look is for whoever must know that the slot was still ours after something else
+// had happened. What is read from the replication connection does not tell: a
+// keepalive answers no question in particular, and may come out of a buffer long
+// after the slot was lost. The answer to a look was made after the question, and
+// needs no room in the window. A walsender is known by its pid and its start, since
+// a server in a container that starts again gives the same pids.
 //
 // Quiet is the time for which Run has listened and heard nothing, whatever looks
 // found. A walsender that holds the slot for us and stands still shows in Quiet

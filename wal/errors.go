@@ -56,7 +56,9 @@ type SlotInUseError struct {
 	PID             int
 	ApplicationName string // empty when the role may not see it
 	Address         string
-	Cause           error
+	// SystemID is the system identifier of the server that says so.
+	SystemID string
+	Cause    error
 }
 
 func (e *SlotInUseError) Error() string {
@@ -70,7 +72,7 @@ func (e *SlotInUseError) Error() string {
 	if e.Address != "" {
 		holder += ", from " + e.Address
 	}
-	return fmt.Sprintf("slot %s is in use by %s; waiting as standby until it is free (to end the holder: SELECT pg_terminate_backend(%d))", e.Slot, holder, e.PID)
+	return fmt.Sprintf("slot %s is in use by %s; waiting as standby until it is free (if nothing is published, /status of the holder says why; to end it: SELECT pg_terminate_backend(%d))", e.Slot, holder, e.PID)
 }
 
 func (e *SlotInUseError) Unwrap() error { return e.Cause }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,11 @@ import (
 )
 
 const (
-	fakeSlot      = "outbox_slot"
-	walsenderPID  = 4711
-	slotConfirmed = 0x1000
-	serverWALEnd  = 0x9000
+	fakeSlot       = "outbox_slot"
+	walsenderPID   = 4711
+	walsenderBegan = "1700000000.000001"
+	slotConfirmed  = 0x1000
+	serverWALEnd   = 0x9000
 )
 
 // fakeServer answers over net.Pipe what a test wants it to. A pipe holds no
@@ -31,6 +33,8 @@ type fakeServer struct {
 	answers map[string]answer
 	// then replaces answers that were given once.
 	then map[string]answer
+	// admit is called before a connection is let in, numbered from 0.
+	admit func(number int)
 	// look says how a short look at the server ends.
 	look func() lookResult
 	// started is closed once streaming began.
@@ -48,6 +52,7 @@ type fakeServer struct {
 	stream  *walsender
 	held    *walsender // of the connection that holds the slot again
 	dialed  int
+	asked   int // how many wanted to be let in
 	closed  sync.WaitGroup
 	reads   atomic.Int64 // of the sockets, by the client
 	open    atomic.Int64 // sockets that the client has not closed
@@ -73,6 +78,7 @@ func (c *countingConn) Read(p []byte) (int, error) {
 type answer struct {
 	rows [][]string
 	err  *pgproto3.ErrorResponse
+	none bool // the question is heard, and that is all
 }
 
 // lookResult is what the second connection finds.
@@ -80,6 +86,7 @@ type lookResult struct {
 	refused *pgproto3.ErrorResponse
 	dialErr error
 	holder  string // active_pid, empty for NULL
+	began   string // the holder's backend_start; empty: that of walsenderPID
 	gone    bool
 	hangs   bool // says nothing
 }
@@ -102,7 +109,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	s.answers["pg_publication_rel"] = answer{rows: [][]string{{`"600:701"`}}}
 	s.answers["pg_publication_namespace') IS NOT NULL"] = answer{rows: [][]string{{"true"}}}
 	s.answers["pg_publication_namespace p"] = answer{}
-	s.answers["SELECT pg_backend_pid()"] = answer{rows: [][]string{{fmt.Sprint(walsenderPID)}}}
+	s.answers["pg_catalog.pg_backend_pid()"] = answer{rows: [][]string{{fmt.Sprintf(`{"pid":%d,"began":%q}`, walsenderPID, walsenderBegan)}}}
 	return s
 }
 
@@ -172,13 +179,26 @@ func (s *fakeServer) serve(conn net.Conn, look lookResult) {
 	if err != nil {
 		return
 	}
+	if look.hangs {
+		_, _ = io.Copy(io.Discard, conn)
+		return
+	}
+	if _, ok := first.(*pgproto3.SSLRequest); ok {
+		_, _ = conn.Write([]byte("N"))
+		if first, err = backend.ReceiveStartupMessage(); err != nil {
+			return
+		}
+	}
 	startup, ok := first.(*pgproto3.StartupMessage)
 	if !ok {
 		return // a cancel request
 	}
-	if look.hangs {
-		_, _ = io.Copy(io.Discard, conn)
-		return
+	s.mu.Lock()
+	number := s.asked
+	s.asked++
+	s.mu.Unlock()
+	if s.admit != nil {
+		s.admit(number)
 	}
 	replication := startup.Parameters["replication"] == "database"
 	if look.refused != nil {
@@ -200,11 +220,11 @@ func (s *fakeServer) serve(conn net.Conn, look lookResult) {
 		case *pgproto3.Terminate:
 			return
 		case *pgproto3.Query:
-			if s.query(conn, backend, message.String) {
+			if strings.Contains(message.String, "s.active_pid") {
+				table(backend, look.rows())
+			} else if s.query(conn, backend, message.String) {
 				return
 			}
-		case *pgproto3.Sync:
-			lookReply(backend, look)
 		}
 	}
 }
@@ -224,6 +244,7 @@ func (s *fakeServer) query(conn net.Conn, backend *pgproto3.Backend, sql string)
 	}
 	s.mu.Unlock()
 	switch {
+	case found != nil && found.none:
 	case found != nil && found.err != nil:
 		reply(backend, found.err, &pgproto3.ReadyForQuery{TxStatus: 'I'})
 	case strings.HasPrefix(sql, "START_REPLICATION"):
@@ -294,15 +315,13 @@ func table(backend *pgproto3.Backend, rows [][]string) {
 	reply(backend, append(messages, &pgproto3.CommandComplete{CommandTag: []byte("SELECT")}, &pgproto3.ReadyForQuery{TxStatus: 'I'})...)
 }
 
-func lookReply(backend *pgproto3.Backend, look lookResult) {
-	messages := []pgproto3.BackendMessage{&pgproto3.ParseComplete{}, &pgproto3.BindComplete{},
-		&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("active_pid"), DataTypeOID: 23, DataTypeSize: 4, TypeModifier: -1}}}}
-	if !look.gone {
-		row := &pgproto3.DataRow{Values: [][]byte{nil}}
-		if look.holder != "" {
-			row.Values[0] = []byte(look.holder)
-		}
-		messages = append(messages, row)
+// rows is what a look is told.
+func (l lookResult) rows() [][]string {
+	switch {
+	case l.gone:
+		return nil
+	case l.holder == "":
+		return [][]string{{`{"pid":null,"began":null}`}}
 	}
-	reply(backend, append(messages, &pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")}, &pgproto3.ReadyForQuery{TxStatus: 'I'})...)
+	return [][]string{{fmt.Sprintf(`{"pid":%s,"began":%q}`, l.holder, cmp.Or(l.began, walsenderBegan))}}
 }

@@ -68,7 +68,7 @@ func (s *Stream) hold(ctx context.Context) error {
 	}
 	s.held.sent, s.held.trust = held.at, s.link.trust
 	s.held.stream(s.mayWait)
-	s.probes.again(lookAtSlot(s.config.Connect, s.link.place, s.config.Slot, held.pid), held.at)
+	s.probes.again(lookAtSlot(s.config.Connect, s.link.place, s.config.Slot, held.walsender), held.at)
 	s.link.renew(held.at)
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *Stream) hold(ctx context.Context) error {
 // held is a slot that is held and not read.
 type held struct {
 	link      *link
-	pid       int
+	walsender backend
 	confirmed pglogrepl.LSN
 	at        time.Time // the server held it for us at this time or later
 }
@@ -94,9 +94,11 @@ func (c *Config) takeAgain(ctx context.Context, at place) (*held, error) {
 		return nil, c.unconnected(conn, watch, err)
 	}
 	held := &held{link: link}
-	if err := c.holdOn(ctx, held); err != nil {
+	listening, end := link.unlessSilent(ctx, c.WALSenderTimeout)
+	defer end()
+	if err := c.holdOn(listening, held); err != nil {
 		link.close()
-		return nil, err
+		return nil, silentOr(listening, err)
 	}
 	return held, nil
 }
@@ -115,7 +117,7 @@ func (c *Config) holdOn(ctx context.Context, held *held) error {
 		return err
 	}
 	held.confirmed = slot.confirmed
-	if held.pid, err = catalog.backendPID(); err != nil {
+	if held.walsender, err = catalog.backend(); err != nil {
 		return err
 	}
 	held.at = time.Now()

@@ -3,17 +3,13 @@ package wal
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
-
-	"github.com/cdcpub/cdcpub/internal/pgfault"
 )
 
 // link is the network side of one replication connection, below TLS. It reads
@@ -64,44 +60,6 @@ type yield struct{}
 func (yield) Error() string   { return "nothing to read without waiting" }
 func (yield) Timeout() bool   { return true }
 func (yield) Temporary() bool { return true }
-
-// dial opens the connection with the session settings that make a row's text
-// the same whatever the role, the database or the server is set to.
-//
-// The watch is for what an error does not tell.
-func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) (*link, *pgfault.Watch, error) {
-	base = base.Copy()
-	watch := pgfault.Begin(base)
-	config := base.Copy()
-	for name, value := range settings {
-		// The same name in other letters would be sent too, in random order.
-		maps.DeleteFunc(config.RuntimeParams, func(given, _ string) bool { return strings.EqualFold(given, name) })
-		config.RuntimeParams[name] = value
-	}
-	// The driver dials once per address. Later, when a read has failed, it would
-	// dial again in the background to cancel what it takes for a query.
-	var dialed *link
-	connected := false
-	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if connected {
-			return nil, net.ErrClosed
-		}
-		conn, err := base.DialFunc(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		dialed = &link{Conn: conn, place: place{network, address}, began: time.Now()}
-		return dialed, nil
-	}
-	pg, err := pgconn.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, watch, err
-	}
-	connected = true
-	dialed.pg = pg
-	dialed.touch()
-	return dialed, watch, nil
-}
 
 // stream begins the part of the connection's life in which mayWait is asked.
 func (l *link) stream(mayWait func() (time.Time, bool)) {

@@ -34,8 +34,12 @@ type Config struct {
 	// causes one. Zero means a third of WALSenderTimeout.
 	StatusInterval time.Duration
 	// Previous is the identity of this process's last stream, nil for the
-	// first. A difference that may mean a gap stops the stream.
+	// first. A difference that may mean a gap stops the stream. Without a
+	// Publication only the server is compared.
 	Previous *Identity
+	// BeforeStart is asked when the slot is free, before it is taken. Its error
+	// ends Open. Nil for none.
+	BeforeStart func() error
 	// Unreadable is how an earlier stream of this process ended, if that was a
 	// RowUnreadable, or nil. A stream that comes to the same transaction ends in
 	// the same way, before it hands over that transaction's rows once more.
@@ -107,10 +111,12 @@ func Open(ctx context.Context, config Config) (*Stream, error) {
 	if err != nil {
 		return nil, config.unconnected(conn, watch, err)
 	}
-	stream, err := config.begin(ctx, link)
+	listening, end := link.unlessSilent(ctx, config.WALSenderTimeout)
+	defer end()
+	stream, err := config.begin(listening, link)
 	if err != nil {
 		link.close()
-		return nil, err
+		return nil, silentOr(listening, err)
 	}
 	return stream, nil
 }
@@ -146,7 +152,7 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 	identity := Identity{SystemID: system.SystemID, Timeline: system.Timeline}
 	if c.Previous != nil && c.Previous.SystemID != identity.SystemID {
 		return nil, c.stop(ServerChanged, nil,
-			"make sure that the right server is configured and that the gap is known, then restart cdcpub",
+			"make sure that the right server is configured and that the gap is known, then restart cdcpub, standbys too",
 			"another server answers: system identifier %s, before %s; what was committed on the old one and not published is not in this slot", identity.SystemID, c.Previous.SystemID)
 	}
 	if c.Previous == nil || c.Previous.Timeline != identity.Timeline {
@@ -154,37 +160,51 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 	}
 	slot, err := c.checkSlot(&catalog, system)
 	if err != nil {
-		return nil, err
+		return nil, seenAt(system.SystemID, err)
 	}
 	known, err := c.checkPublication(&catalog)
 	if err != nil {
 		return nil, err
 	}
 	identity.Publication = known.fingerprint
-	if c.Previous != nil && c.Previous.Publication != identity.Publication {
+	if c.Previous != nil && c.Previous.Publication != "" && c.Previous.Publication != identity.Publication {
 		return nil, c.stop(PublicationChanged, nil,
 			"compare the outbox with the topics for that time, then restart cdcpub to go on from here",
 			"publication %s was changed while cdcpub was running: outbox rows written while it did not publish the outbox are not in the stream", c.Publication)
 	}
-	pid, err := catalog.backendPID()
+	walsender, err := catalog.backend()
 	if err != nil {
 		return nil, err
 	}
+	if c.BeforeStart != nil {
+		if err := c.BeforeStart(); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.startReplication(ctx, l, 0); err != nil {
-		return nil, err
+		return nil, seenAt(system.SystemID, err)
 	}
 	l.sent, l.trust = time.Now(), c.WALSenderTimeout*3/4
 	s := &Stream{
 		config: *c, identity: identity, link: l, start: slot.confirmed, received: slot.confirmed,
 		decoder: NewDecoder(known), free: make(chan *Batch, 4),
 		pacer:  pacer{interval: c.StatusInterval, last: time.Now()},
-		probes: prober{timeout: c.WALSenderTimeout, look: lookAtSlot(c.Connect, l.place, c.Slot, pid)},
-		wake:   make(chan struct{}, 1), finish: make(chan struct{}),
+		probes: prober{timeout: c.WALSenderTimeout, look: lookAtSlot(c.Connect, l.place, c.Slot, walsender), asked: make(chan chan<- error, 1)},
+		wake:   make(chan struct{}, 1), finish: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.batch = s.newBatch()
 	s.confirmed.Store(uint64(slot.confirmed))
 	s.counters.received.Store(uint64(slot.confirmed))
 	return s, nil
+}
+
+// seenAt adds the server to a *SlotInUseError.
+func seenAt(systemID string, err error) error {
+	var inUse *SlotInUseError
+	if errors.As(err, &inUse) {
+		inUse.SystemID = systemID
+	}
+	return err
 }
 
 // startReplication starts at 0/0 to read, which means the slot's own position:

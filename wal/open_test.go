@@ -106,6 +106,8 @@ func TestPreviousIdentity(t *testing.T) {
 		"the same":                {func(*Identity) {}, 0},
 		"an older timeline":       {func(i *Identity) { i.Timeline = 0 }, 0},
 		"another server":          {func(i *Identity) { i.SystemID = "7" }, ServerChanged},
+		"the server is known":     {func(i *Identity) { *i = Identity{SystemID: i.SystemID} }, 0},
+		"another server is known": {func(i *Identity) { *i = Identity{SystemID: "7"} }, ServerChanged},
 		"publication made anew":   {func(i *Identity) { i.Publication = "499:690 600:701" }, PublicationChanged},
 		"publication altered":     {func(i *Identity) { i.Publication = "500:699 600:701" }, PublicationChanged},
 		"table dropped and added": {func(i *Identity) { i.Publication = "500:700 599:698" }, PublicationChanged},

@@ -76,7 +76,7 @@ func TestASlotInUseNamesItsHolder(t *testing.T) {
 				server.answers["pg_stat_activity"] = rows(`{"application_name":"cdcpub/b","client_addr":"10.0.0.7"}`)
 				_, err := Open(context.Background(), server.config())
 				var inUse *SlotInUseError
-				if !errors.As(err, &inUse) || inUse.PID != 99 || inUse.ApplicationName != "cdcpub/b" || inUse.Address != "10.0.0.7" {
+				if !errors.As(err, &inUse) || inUse.PID != 99 || inUse.ApplicationName != "cdcpub/b" || inUse.Address != "10.0.0.7" || inUse.SystemID != "7000000000000000001" {
 					t.Errorf("%v (%T)", err, err)
 				}
 				server.closed.Wait()
@@ -91,11 +91,35 @@ func TestASlotTakenAtTheLastMomentIsInUse(t *testing.T) {
 		server.answers["START_REPLICATION"] = answer{err: refusal("55006")}
 		_, err := Open(context.Background(), server.config())
 		var inUse *SlotInUseError
-		if !errors.As(err, &inUse) || strings.Contains(err.Error(), "pid 0") || strings.Contains(err.Error(), "(0)") {
+		if !errors.As(err, &inUse) || inUse.SystemID == "" || strings.Contains(err.Error(), "pid 0") || strings.Contains(err.Error(), "(0)") {
 			t.Errorf("%v (%T)", err, err)
 		}
 		server.closed.Wait()
 	})
+}
+
+func TestAFreeSlotIsNotTakenWithoutLeave(t *testing.T) {
+	for name, active := range map[string]string{"free": "false", "in use": "true"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newFakeServer(t)
+				server.setSlot(map[string]string{"active": active, "active_pid": "99"})
+				server.answers["pg_stat_activity"] = rows(`{"application_name":"cdcpub"}`)
+				config, refusal, asked := server.config(), errors.New("after you"), 0
+				config.BeforeStart = func() error { asked++; return refusal }
+				_, err := Open(context.Background(), config)
+				if free := active == "false"; errors.Is(err, refusal) != free || asked > 0 != free {
+					t.Errorf("asked %d times: %v", asked, err)
+				}
+				server.closed.Wait()
+				for _, q := range server.queries {
+					if strings.HasPrefix(q, "START") {
+						t.Errorf("replication began: %s", q)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestRefusalsAtTheDoorSayWhatToDo(t *testing.T) {

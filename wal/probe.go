@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cdcpub/cdcpub/internal/pgfault"
 )
 
 // prober looks at the server from a second, short-lived connection when the
@@ -22,12 +23,16 @@ import (
 //     huge foreign transaction; to reconnect would mean to decode it again.
 //   - We do not read, so that we cannot hear. Whoever publishes must know that
 //     it still holds the slot.
+//   - Somebody has to know it for certain (Look).
 //
 // No connection is held between looks: it would block a smart shutdown. All
 // fields belong to the stream's goroutine; look runs on its own.
 type prober struct {
 	look    func(context.Context) error // nil error: the slot is held by our walsender
 	timeout time.Duration               // wal_sender_timeout
+	// asked has who waits for a look that begins later than the question. It is
+	// the one field that others use.
+	asked chan chan<- error
 
 	ctx           context.Context
 	results       chan probeResult
@@ -103,15 +108,72 @@ func (p *prober) judge(s *Stream, now time.Time) error {
 	default:
 	}
 	withheld := !p.withheldSince.IsZero() && now.Sub(p.withheldSince) >= withheldLimit
-	if (withheld || s.link.silence() >= p.timeout/2) && !p.running && now.Sub(p.last) >= probeInterval {
+	due := (withheld || s.link.silence() >= p.timeout/2) && now.Sub(p.last) >= probeInterval
+	if !p.running && (due || len(p.asked) > 0) {
 		p.running, p.last = true, now
-		look := p.look
+		look, waiting := p.look, p.takeAsked()
 		p.looks.Go(func() {
-			p.results <- probeResult{began: now, err: look(p.ctx)}
+			err := look(p.ctx)
+			for _, answer := range waiting {
+				answer <- err
+			}
+			p.results <- probeResult{began: now, err: err}
 			s.poke()
 		})
 	}
 	return nil
+}
+
+func (p *prober) takeAsked() []chan<- error {
+	var waiting []chan<- error
+	for {
+		select {
+		case answer := <-p.asked:
+			waiting = append(waiting, answer)
+		default:
+			return waiting
+		}
+	}
+}
+
+// Look asks the server, on a short connection of its own, who holds the slot.
+// Nil proves that this stream did at some time after the call had begun, which
+// no bytes of the replication connection can: they may have been on their way
+// since before a takeover. What the look finds counts for Run too, which ends
+// when somebody else has the slot.
+//
+// It works while Run does, whether batches are taken or not, and whatever the
+// walsender is busy with. It ends with ctx, with Run, or when the server says
+// nothing for some seconds. Safe from any goroutine.
+func (s *Stream) Look(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case s.probes.asked <- answer:
+	case <-s.ended:
+		return errEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.poke()
+	select {
+	case err := <-answer:
+		return s.config.unseen(s.link.place, err)
+	case <-s.ended:
+		return errEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var errEnded = errors.New("the stream has ended")
+
+// unseen gives a failed look its meaning.
+func (c *Config) unseen(at place, err error) error {
+	if err == nil || errors.Is(err, ErrSlotTaken) || errors.Is(err, ErrServerStopping) {
+		return err
+	}
+	target := pgfault.Target{Stated: "postgres.url", User: c.user, Database: c.database, Timeout: probeLimit}
+	return &UnreachableError{Address: at.address, Text: (*pgfault.Watch)(nil).Read(err, target, time.Now()).String(), Cause: err}
 }
 
 func later(a, b time.Time) time.Time {
@@ -123,39 +185,55 @@ func later(a, b time.Time) time.Time {
 
 // lookAtSlot opens a plain connection to where the stream is and asks who holds
 // the slot. A server that is shutting down answers with SQLSTATE 57P03
-// (cannot_connect_now).
-func lookAtSlot(connect func(context.Context) (*ConnConfig, error), stream place, slot string, pid int) func(context.Context) error {
+// (cannot_connect_now). One that has no connection left (53300) may still have
+// one for a walsender, which are counted apart.
+func lookAtSlot(connect func(context.Context) (*ConnConfig, error), stream place, slot string, ours backend) func(context.Context) error {
 	return func(ctx context.Context) error {
 		config, err := connect(ctx)
 		if err != nil {
 			return err
 		}
+		config = stream.only(config)
 		ctx, cancel := context.WithTimeout(ctx, probeLimit)
 		defer cancel()
-		conn, err := pgconn.ConnectConfig(ctx, stream.only(config))
-		if err != nil {
-			var refused *pgconn.PgError
-			if errors.As(err, &refused) && refused.Code == "57P03" {
-				return ErrServerStopping
-			}
+		conn, err := pgconn.ConnectConfig(ctx, config)
+		if refusedWith(err, "53300") {
+			config.RuntimeParams["replication"] = "database"
+			conn, err = pgconn.ConnectConfig(ctx, config)
+		}
+		switch {
+		case refusedWith(err, "57P03"):
+			return ErrServerStopping
+		case err != nil:
 			return err
 		}
 		defer conn.Close(ctx)
-		result := conn.ExecParams(ctx, "SELECT active_pid FROM pg_catalog.pg_replication_slots WHERE slot_name = $1",
-			[][]byte{[]byte(slot)}, nil, nil, nil).Read()
-		if result.Err != nil {
-			return result.Err
-		}
-		if len(result.Rows) == 0 {
-			return fmt.Errorf("%w: slot %s is gone", ErrSlotTaken, slot)
-		}
-		switch holder := string(result.Rows[0][0]); holder {
-		case strconv.Itoa(pid):
-			return nil
-		case "":
-			return fmt.Errorf("%w: nobody holds slot %s, our walsender %d is gone", ErrSlotTaken, slot, pid)
-		default:
-			return fmt.Errorf("%w: slot %s is held by pid %s, ours is %d", ErrSlotTaken, slot, holder, pid)
-		}
+		return holds(&catalog{ctx: ctx, conn: conn}, slot, ours)
+	}
+}
+
+func refusedWith(err error, code string) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+// holds returns nil if the slot is held by our walsender.
+func holds(cat *catalog, slot string, ours backend) error {
+	holders, err := query[backend](cat, "SELECT pg_catalog.row_to_json(h) FROM (SELECT s.active_pid AS pid, extract(epoch FROM a.backend_start)::text AS began FROM pg_catalog.pg_replication_slots s LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = s.active_pid WHERE slot_name = "+quoteLiteral(slot)+") h")
+	switch {
+	case err != nil:
+		return err
+	case len(holders) == 0:
+		return fmt.Errorf("%w: slot %s is gone", ErrSlotTaken, slot)
+	}
+	switch holder := holders[0]; {
+	case holder == ours:
+		return nil
+	case holder.PID == 0:
+		return fmt.Errorf("%w: nobody holds slot %s, our walsender %d is gone", ErrSlotTaken, slot, ours.PID)
+	case holder.PID == ours.PID:
+		return fmt.Errorf("%w: slot %s is held by another process with the pid %d of ours, which is gone", ErrSlotTaken, slot, ours.PID)
+	default:
+		return fmt.Errorf("%w: slot %s is held by pid %d, ours is %d", ErrSlotTaken, slot, holder.PID, ours.PID)
 	}
 }

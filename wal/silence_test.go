@@ -97,7 +97,7 @@ func TestAFailedLookDoesNotEndAStreamThatIsHeard(t *testing.T) {
 }
 
 func TestASlotThatIsNotOursAnyMoreEndsTheStream(t *testing.T) {
-	for name, look := range map[string]lookResult{"another pid": {holder: "99"}, "nobody": {}, "no slot": {gone: true}} {
+	for name, look := range lostSlots {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, func(r *running) {
 				if err := r.end(); !errors.Is(err, ErrSlotTaken) {
@@ -229,7 +229,7 @@ func TestALookIsBoundedAndKeepsNoConnection(t *testing.T) {
 		server := newFakeServer(t)
 		server.dialed = 1 // what comes is a look
 		config := server.config()
-		look := lookAtSlot(config.Connect, place{"tcp", "192.0.2.1:5432"}, fakeSlot, walsenderPID)
+		look := lookAtSlot(config.Connect, place{"tcp", "192.0.2.1:5432"}, fakeSlot, backend{walsenderPID, walsenderBegan})
 		ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 		defer cancel()
 		if err := look(ctx); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // Stream owns one replication connection from START_REPLICATION to its end.
-// Run does everything on one goroutine; Confirm, Stop, Finish, Silence, Quiet,
-// Counters and Stall are the calls that others may make.
+// Run does everything on one goroutine; Confirm, Stop, Finish, Look, Silence,
+// Quiet, Counters and Stall are the calls that others may make.
 type Stream struct {
 	config   Config
 	identity Identity
@@ -36,6 +36,7 @@ type Stream struct {
 	stopping  atomic.Bool
 	finish    chan struct{}
 	finished  atomic.Bool
+	ended     chan struct{} // closed by Run
 	stall     atomic.Pointer[Stall]
 	counters  counters
 }
@@ -143,6 +144,7 @@ const (
 // at once and confirms nothing further. Run closes every connection before it
 // returns.
 func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
+	defer close(s.ended)
 	defer s.close()
 	defer context.AfterFunc(ctx, s.poke)()
 	probing, endProbes := context.WithCancel(ctx)

@@ -41,9 +41,10 @@ func assemble(c *config.Config, log *zap.Logger) (*service, error) {
 	return &service{client: client, publisher: publisher.New(publisher.Config{
 		WAL: source, Route: route.Route,
 		Window: checkpoint.Limits{Records: c.Window.Records, Bytes: int(c.Window.Bytes)},
-		NewProducer: func(systemID string, lease func() bool) pipeline.Producer {
-			return client.NewProducer(transactionalID(c, systemID), lease, log)
+		NewProducer: func(systemID string, slot pipeline.Slot) pipeline.Producer {
+			return client.NewProducer(transactionalID(c, systemID), slot, log)
 		},
+		ForgetTopics:    client.ForgetTopics,
 		ShutdownTimeout: time.Duration(c.ShutdownTimeout),
 		ExitOnStop:      c.OnStop == config.OnStopExit,
 		Log:             log,

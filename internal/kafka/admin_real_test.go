@@ -30,6 +30,13 @@ func patiently(t *testing.T) context.Context {
 	return ctx
 }
 
+// ours is a slot that PostgreSQL always says is ours.
+type ours struct{}
+
+func (ours) Leased() bool { return true }
+
+func (ours) Look(context.Context) error { return nil }
+
 func newClient(t *testing.T, config kafka.Config) *kafka.Client {
 	t.Helper()
 	client, err := kafka.NewClient(config)
@@ -70,7 +77,7 @@ func publish(t *testing.T, client *kafka.Client, topic string) string {
 
 func publishAs(t *testing.T, client *kafka.Client, topic, transactionalID string) string {
 	t.Helper()
-	p := client.NewProducer(transactionalID, func() bool { return true }, zap.NewNop())
+	p := client.NewProducer(transactionalID, ours{}, zap.NewNop())
 	defer endNow(p)
 	return outcome(t, p, topic)
 }

@@ -155,7 +155,7 @@ func TestRights(t *testing.T) {
 		}
 		g.allow(t, "runs", onTransactionalID, id, kmsg.ACLOperationWrite)
 		mayFence(t, client, id, kafka.PermissionGranted)
-		p := client.NewProducer(id, func() bool { return true }, zap.NewNop())
+		p := client.NewProducer(id, ours{}, zap.NewNop())
 		defer endNow(p)
 		for range 2 {
 			if stall := outcome(t, p, topic); stall != "" {

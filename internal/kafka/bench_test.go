@@ -26,7 +26,7 @@ func BenchmarkProducer(b *testing.B) {
 func benchmarkProducer(b *testing.B, codec string) {
 	c := startCluster(b, kfake.NumBrokers(3), kfake.SeedTopics(12, "orders"), kfake.BlackholeProduce())
 	client := newTestClient(b, Config{Brokers: c.ListenAddrs(), Compression: codec})
-	p := client.NewProducer("", always, zap.NewNop())
+	p := client.NewProducer("", leased(always), zap.NewNop())
 	defer func() {
 		p.Close(patiently(b))
 		for range p.Results() {

@@ -233,6 +233,8 @@ func classifyError(err error) rule {
 	var code sarama.KError
 	var failed *connectError
 	switch {
+	case errors.As(err, &failed) && failed.passing:
+		return rule{class: classRetry, reason: err.Error()}
 	case errors.As(err, &failed):
 		return rule{class: failed.class, reason: err.Error()}
 	case errors.As(err, &code):

@@ -9,6 +9,8 @@ import (
 
 	"github.com/IBM/sarama"
 	"go.uber.org/zap"
+
+	"github.com/cdcpub/cdcpub/internal/pipeline"
 )
 
 // Client is what outlives a session: the producer ids and epochs used last,
@@ -69,16 +71,16 @@ func NewClient(config Config) (*Client, error) {
 // it goes on trying, and says so in Status. From now on the Producers made
 // before are superseded and send nothing more.
 //
-// lease is asked before every write to a broker; while it is false, none is
-// made. It must be safe for concurrent use and must not block.
+// Whether the slot is leased is asked before every write to a broker; while it
+// is not, none is made.
 //
 // transactionalID is shared by all publishers of the same slot and by nobody
 // else: whoever starts a session with it shuts the others out. Empty: only the
 // sessions of this Client are shut out.
-func (c *Client) NewProducer(transactionalID string, lease func() bool, log *zap.Logger) *Producer {
+func (c *Client) NewProducer(transactionalID string, slot pipeline.Slot, log *zap.Logger) *Producer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := newProducer(c, c.session.Add(1), transactionalID, lease, log)
+	p := newProducer(c, c.session.Add(1), transactionalID, slot, log)
 	c.producers[p] = struct{}{}
 	if c.closed {
 		p.abort()
@@ -176,38 +178,4 @@ func (c *Client) fenced(transactionalID string, now time.Time) error {
 		Next:      "stop the one that should not publish, or give it another slot",
 		Cause:     &FencedError{TransactionalID: transactionalID},
 	}
-}
-
-// checkTopic compares a topic with what it was when this process first saw it.
-func (c *Client) checkTopic(name string, now topicFacts) *StopError {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first, seen := c.topics[name]
-	switch {
-	case !seen:
-		c.topics[name] = now
-	case first.id == sarama.Uuid{}:
-		first.id = now.id
-		c.topics[name] = first
-	}
-	if !seen {
-		return nil
-	}
-	if (first.id != sarama.Uuid{}) && (now.id != sarama.Uuid{}) && first.id != now.id {
-		return &StopError{
-			Topic: name, Partition: -1,
-			What:  fmt.Sprintf("was deleted and created again (topic id %s, now %s)", first.id, now.id),
-			Means: "all records published to it before are gone, and consumers start again from what is published now",
-			Next:  "decide whether the old events must be published again, then restart the publisher to accept the new topic",
-		}
-	}
-	if first.partitions != now.partitions {
-		return &StopError{
-			Topic: name, Partition: -1,
-			What:  fmt.Sprintf("has %d partitions, it had %d", now.partitions, first.partitions),
-			Means: "keys move to other partitions, so the order of an aggregate's events is not guaranteed across the change",
-			Next:  "let the consumers finish what is in the topic, then restart the publisher to accept the new count",
-		}
-	}
-	return nil
 }

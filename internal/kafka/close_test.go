@@ -42,7 +42,7 @@ func TestCloseDeliversTheAnswersInFlightAndSendsNothingMore(t *testing.T) {
 		return nil, nil, false
 	})
 	client := newTestClient(t, fastConfig(c.ListenAddrs()...))
-	p := client.NewProducer("", always, zap.NewNop())
+	p := client.NewProducer("", leased(always), zap.NewNop())
 	var s session
 	p.Send(s.numbered("orders", 10, oneKey))
 	<-arrived
@@ -76,7 +76,7 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	config := fastConfig(c.ListenAddrs()...)
 	config.BatchBytes = 200
 	client := newTestClient(t, config)
-	p := client.NewProducer("", always, zap.NewNop())
+	p := client.NewProducer("", leased(always), zap.NewNop())
 	var s session
 	const n = 2000
 	p.Send(s.numbered("orders", n, manyKeys(50)))

@@ -104,8 +104,13 @@ func startFenced(t testing.TB, client *Client, transactionalID string, lease fun
 
 func startLogged(t testing.TB, client *Client, transactionalID string, lease func() bool, log *zap.Logger) *session {
 	t.Helper()
+	return startSlot(t, client, transactionalID, leased(lease), log)
+}
+
+func startSlot(t testing.TB, client *Client, transactionalID string, slot pipeline.Slot, log *zap.Logger) *session {
+	t.Helper()
 	s := &session{t: t, changed: make(chan struct{}, 1), closed: make(chan struct{})}
-	s.Producer = client.NewProducer(transactionalID, lease, log)
+	s.Producer = client.NewProducer(transactionalID, slot, log)
 	go s.read()
 	t.Cleanup(func() { s.stop(patience) })
 	return s

@@ -44,6 +44,9 @@ type Config struct {
 	// DialTimeout bounds the TCP connect, and then the TLS handshake. The first
 	// requests, for versions and SASL, have twice as long. Default 5 s.
 	DialTimeout time.Duration
+	// RedialInterval is how long a connection may take before another one is tried
+	// beside it, and again after that; it goes on trying itself. Default 3 s.
+	RedialInterval time.Duration
 
 	// BackoffMin and BackoffMax bound the pause before a retry, which doubles
 	// from one to the other. Defaults 50 ms and 1 s.
@@ -83,6 +86,7 @@ func (c *Config) SetDefaults() {
 	setDefault(&c.MaxInFlightPerBroker, 5)
 	setDefault(&c.RequestTimeout, 8*time.Second)
 	setDefault(&c.DialTimeout, 5*time.Second)
+	setDefault(&c.RedialInterval, 3*time.Second)
 	setDefault(&c.BackoffMin, 50*time.Millisecond)
 	setDefault(&c.BackoffMax, max(time.Second, c.BackoffMin))
 	setDefault(&c.OperatorBackoffMax, max(10*time.Second, c.BackoffMax))
@@ -139,6 +143,7 @@ func (c *Config) Validate() error {
 	}
 	atLeastOneMilli("request_timeout", c.RequestTimeout)
 	atLeastOneMilli("dial_timeout", c.DialTimeout)
+	atLeastOneMilli("redial_interval", c.RedialInterval)
 	atLeastOneMilli("backoff_min", c.BackoffMin)
 	atLeastOneMilli("rejected_interval", c.RejectedInterval)
 	atLeastOneMilli("fence_grace", c.FenceGrace)

@@ -22,7 +22,9 @@ import (
 type connectError struct {
 	text  string
 	class class
-	cause error
+	// passing: it may need a human, and may be over by itself soon.
+	passing bool
+	cause   error
 }
 
 func (e *connectError) Error() string { return e.text }
@@ -52,16 +54,33 @@ func needsOperator(address string, cause error, format string, args ...any) erro
 	return &connectError{text: address + " " + fmt.Sprintf(format, args...), class: classOperator, cause: cause}
 }
 
+// hungUp is a sentence about who closes the connection without a word. A wrong
+// port must be corrected, but a proxy without its broker looks the same and passes
+// by itself; and no password was sent, which could be tried too often.
+func hungUp(address string, cause error, text string) error {
+	return &connectError{text: address + " " + text, class: classOperator, passing: true, cause: cause}
+}
+
 // needsHuman tells if a failure to connect, of any broker, is one that only a
 // human can cure.
 func needsHuman(err error) bool {
+	return anyBroker(err, func(e *connectError) bool { return e.class == classOperator })
+}
+
+// mayNotBeHurried tells if a failure to connect, of any broker, is one that only a
+// human can cure, for certain.
+func mayNotBeHurried(err error) bool {
+	return anyBroker(err, func(e *connectError) bool { return e.class == classOperator && !e.passing })
+}
+
+func anyBroker(err error, is func(*connectError) bool) bool {
 	switch e := err.(type) {
 	case *connectError:
-		return e.class == classOperator
+		return is(e)
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), needsHuman)
+		return slices.ContainsFunc(e.Unwrap(), func(err error) bool { return anyBroker(err, is) })
 	case interface{ Unwrap() error }:
-		return needsHuman(e.Unwrap())
+		return anyBroker(e.Unwrap(), is)
 	}
 	return false
 }
@@ -80,7 +99,7 @@ func unencrypted(address string, cause error) error {
 	case isAlert(cause):
 		return needsOperator(address, cause, "ends the TLS handshake (%v): %s", alertOf(cause), alertCure)
 	case isClosed(cause):
-		return needsOperator(address, cause, "closes the connection in the middle of the TLS handshake: the port may be one without TLS")
+		return hungUp(address, cause, "closes the connection in the middle of the TLS handshake: the port may be one without TLS, or of a proxy whose broker is down")
 	case isTimeout(cause):
 		return &connectError{text: address + " does not answer in the TLS handshake: the port may be one without TLS, or the broker hangs", class: classRetry, cause: cause}
 	}
@@ -119,7 +138,7 @@ func (d *dialer) unauthenticated(address string, cause error) error {
 	case isAlert(cause):
 		return needsOperator(address, cause, "ends the TLS connection (%v): %s", alertOf(cause), alertCure)
 	case isClosed(cause) && sasl == nil && d.config.TLS == nil:
-		return needsOperator(address, cause, "closes the connection at the first request: the port may want TLS (kafka.tls), or it is no Kafka broker")
+		return hungUp(address, cause, "closes the connection at the first request: the port may want TLS (kafka.tls), or be of a proxy whose broker is down, or it is no Kafka broker")
 	case isClosed(cause) && sasl != nil:
 		return needsOperator(address, cause, "closes the connection while it is told who we are (SASL %s): it may not accept the user or its password (kafka.sasl), or have no SASL on this port, or be older than Kafka 1.0; see its log", *sasl)
 	case isClosed(cause), isTimeout(cause):
@@ -172,7 +191,7 @@ func (d *dialer) silentRefusal(address string, cause error) error {
 	case isAlert(cause):
 		return needsOperator(address, cause, "ends the TLS connection (%v): %s", alertOf(cause), alertCure)
 	case isClosed(cause) && d.config.SASL == nil:
-		return needsOperator(address, cause, "closes the connection at the first request: the port may want SASL, and kafka.sasl is not configured")
+		return hungUp(address, cause, "closes the connection at the first request: the port may want SASL, and kafka.sasl is not configured")
 	}
 	return &toldError{explain(address, cause), cause}
 }

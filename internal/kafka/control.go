@@ -26,6 +26,8 @@ type controlJob struct {
 	identify *partition
 	// claim obtains the session's producer id from the coordinator.
 	claim *claim
+	// look asks PostgreSQL, over a connection of its own, who has the slot.
+	look func(context.Context) error
 	// limit looks up max.message.bytes of the rejected record's topic.
 	limit *pipeline.Rejection
 }
@@ -90,6 +92,10 @@ func (c *control) run(ctx context.Context, deliver func(controlled)) {
 // error code is an answer.
 func (c *control) do(ctx context.Context, job controlJob) controlled {
 	result := controlled{job: job}
+	if job.look != nil {
+		result.err = job.look(ctx)
+		return result
+	}
 	if job.claim != nil {
 		c.known = job.claim.brokers
 	}
@@ -119,11 +125,12 @@ func (c *control) do(ctx context.Context, job controlJob) controlled {
 	if ctx.Err() == nil {
 		failures = nil // the same broker is tried anew, and says better what is wrong
 	}
-	for _, address := range c.candidates() {
+	candidates := c.candidates()
+	for i, address := range candidates {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := c.connect(ctx, address); err != nil {
+		if err := c.connect(ctx, slices.Concat(candidates[i:], candidates[:i])); err != nil {
 			c.silent[address] = isTimeout(err)
 			failures = append(failures, err)
 			continue
@@ -162,12 +169,17 @@ func (c *control) candidates() []string {
 	return addresses
 }
 
-func (c *control) connect(ctx context.Context, address string) error {
+// connect opens a connection to the first of the addresses, or to another one
+// while the first is slow: that is not worth a wait.
+func (c *control) connect(ctx context.Context, addresses []string) error {
 	ctx, cut := context.WithCancel(ctx)
-	broker, err := c.dialer.connect(ctx, address, nil)
+	broker, err := c.dialer.connectAny(ctx, addresses, nil)
 	if err != nil {
 		cut()
 		return err
+	}
+	if broker.Addr() != addresses[0] {
+		c.silent[addresses[0]] = true
 	}
 	c.broker, c.cut, c.answered = broker, cut, false
 	return nil

@@ -5,9 +5,12 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/cdcpub/cdcpub/internal/hedge"
 )
 
 // dialer opens broker connections. Read only after it was made.
@@ -39,9 +42,43 @@ func newDialer(c *Config) *dialer {
 // even later, the connection is cut. gate, if not nil, is asked before every
 // write. An error is an errNotSent; what is not the gate's is a *connectError.
 //
+// A network that swallows bytes leaves connections that stay mute when it is
+// healthy again. So the first try has long for its answers, since the broker may
+// be slow, but it is not the only one. The interval is longer than a network takes
+// to repeat a lost SYN once, and than brokers delay a refused password, so that
+// hardly one of those counts twice.
+//
 // Certificates, password and token are read anew, so a changed one counts from
 // the next connection on.
 func (d *dialer) connect(ctx context.Context, address string, gate func() error) (*sarama.Broker, error) {
+	return d.connectAny(ctx, []string{address}, gate)
+}
+
+// connectAny is connect to the first of the addresses. What is tried beside it
+// goes to the others too, in turn.
+func (d *dialer) connectAny(ctx context.Context, addresses []string, gate func() error) (*sarama.Broker, error) {
+	policy := hedge.Policy{Interval: d.config.RedialInterval, Most: 2}
+	return hedge.Do(ctx, policy, func(ctx context.Context, number int) (*sarama.Broker, error) {
+		if number == 0 {
+			return d.connectOnce(ctx, addresses[0], gate)
+		}
+		return d.connectSoon(ctx, addresses[number%len(addresses)], gate)
+	}, func(b *sarama.Broker) { _ = b.Close() })
+}
+
+// connectSoon is over before the next try is due, since it may be mute too.
+func (d *dialer) connectSoon(ctx context.Context, address string, gate func() error) (*sarama.Broker, error) {
+	ctx, cut := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(d.config.RedialInterval*5/6, func() { cut(os.ErrDeadlineExceeded) })
+	broker, err := d.connectOnce(ctx, address, gate)
+	if err == nil && !timer.Stop() {
+		_ = broker.Close()
+		return nil, os.ErrDeadlineExceeded
+	}
+	return broker, err
+}
+
+func (d *dialer) connectOnce(ctx context.Context, address string, gate func() error) (*sarama.Broker, error) {
 	conn, err := d.dial(ctx, address, gate)
 	if err != nil {
 		return nil, err

@@ -34,6 +34,9 @@
 // (control.go), to any broker that answers. Answers come back through
 // mailboxes, which never block sarama's response readers.
 //
+// A connection that is slow to come is waited for, and others are tried beside
+// it (dial.go): a network that is healthy again leaves mute ones behind.
+//
 // # What happens on an error
 //
 // classify.go has one table with every error code of the protocol, its class
@@ -59,7 +62,9 @@
 // whoever asks under that transactional id. From the first batch of the new
 // epoch on a partition, its leader refuses what is late from older ones, of
 // this process or another. Nothing is transactional but the name: no
-// transaction is ever begun. A partition whose sequence numbers the broker does
+// transaction is ever begun. An epoch is used only when PostgreSQL was asked after
+// it was given, and has said that the slot is still ours; fence.go has the
+// argument. A partition whose sequence numbers the broker does
 // not accept gets another epoch from the coordinator, which refuses that if
 // somebody else has taken one meanwhile: then this session is over.
 //

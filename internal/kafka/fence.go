@@ -29,17 +29,38 @@ const fenceRenewal = 6 * time.Hour
 // slot share. The coordinator gives the same producer id and the next epoch
 // (KIP-98), and from the first batch of the newer epoch on a partition's
 // leader refuses the older ones. No transaction is ever begun, so nothing of
-// their cost is paid: the fence is one request per session.
+// their cost is paid: the fence is one request per session, and one look at
+// PostgreSQL.
+//
+// Invariant: no batch is sent under an identity before PostgreSQL was asked,
+// after the coordinator's answer, who has the slot, and has said that it is this
+// session. So an identity that is used was taken while the slot was ours: the
+// session had the slot before it asked the coordinator, and still had it when
+// that had answered. The slot has one holder at a time, hence the epochs that are
+// used have the order in which their sessions had the slot, whatever was held up
+// on its way, and what is refused is always the earlier holder. A claim that
+// comes late, when another session has the slot, gives an epoch beyond that
+// one's, but it is never used, and so no partition knows it.
+//
+// Without the look, a session that has lost the slot without hearing of it could
+// take an epoch beyond its successor's and write behind it. What it hears on the
+// replication connection would not do: a message may have been sent before the
+// slot was lost. Neither does the lease, which the server does not know of when
+// it ends a session by force.
 //
 // Owned by the producer's goroutine.
 type fence struct {
 	// id is the transactional.id; "" when there is no fence.
 	id string
-	// held is what the coordinator gave last; number counts that, 0 before.
+	// held is what may be used; number counts that, 0 before.
 	held   identity
 	number uint64
-	// asking: a claim is on its way. The next one may start at retryAt, and
-	// starts at renewAt in any case.
+	// taken is what the coordinator gave last. unproven: PostgreSQL has not said
+	// since that the slot is ours.
+	taken    identity
+	unproven bool
+	// asking: a claim or a look is on its way. The next one may start at retryAt,
+	// and starts at renewAt in any case.
 	asking           bool
 	attempts         int
 	retryAt, renewAt time.Time
@@ -77,14 +98,15 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("kafka: another publisher has taken over the producer id of transactional id %q; nothing more is sent by this session; PostgreSQL says who holds the slot", e.TransactionalID)
 }
 
-// claim asks the coordinator, if there is reason to and it is time.
+// claim asks the coordinator, or PostgreSQL about what that has given, if there
+// is reason to and it is time.
 func (p *Producer) claim(now time.Time) {
 	f := &p.fence
 	if f.id == "" || f.asking {
 		return
 	}
 	due := f.retryAt
-	if f.number > 0 && len(f.waiting) == 0 && !f.waived {
+	if f.number > 0 && len(f.waiting) == 0 && !f.waived && !f.unproven {
 		due = later(due, f.renewAt)
 	}
 	if due.After(now) {
@@ -96,6 +118,10 @@ func (p *Producer) claim(now time.Time) {
 		return
 	}
 	f.asking = true
+	if f.unproven {
+		p.claims.jobs.put(controlJob{look: p.slot.Look})
+		return
+	}
 	if f.since.IsZero() {
 		f.since = now
 	}
@@ -118,10 +144,8 @@ func (p *Producer) claimed(r controlled, now time.Time) {
 	}
 	switch answer := answerTo(err); {
 	case err == nil:
-		f.held, f.attempts, f.since = r.identity, 0, time.Time{}
-		f.number++
-		f.renewAt = now.Add(fenceRenewal)
-		p.setWaived(nil, now)
+		f.taken, f.attempts, f.since = r.identity, 0, time.Time{}
+		f.unproven = true
 	case answer == claimFenced:
 		p.fenced()
 	case answer == claimRefused:
@@ -130,6 +154,26 @@ func (p *Producer) claimed(r controlled, now time.Time) {
 	default:
 		p.claimLater(err, answer == claimPostponed || answer == claimUnheard && p.connected, now)
 	}
+}
+
+// looked takes PostgreSQL's answer. There is no going on without it: a look that
+// fails is no smaller sign of a lost slot than one that finds it lost. The
+// stream ends the session in both cases, unless it hears from PostgreSQL.
+func (p *Producer) looked(err error, now time.Time) {
+	f := &p.fence
+	f.asking = false
+	if err != nil {
+		f.attempts++
+		f.retryAt = now.Add(p.policy.backoff(f.attempts, p.policy.backoffMax))
+		for _, part := range f.waiting {
+			part.stalled(unprovenStall+err.Error(), now)
+		}
+		return
+	}
+	f.held, f.unproven, f.attempts = f.taken, false, 0
+	f.number++
+	f.renewAt = now.Add(fenceRenewal)
+	p.setWaived(nil, now)
 }
 
 // claimLater tries again. Records wait for that a while only; without any

@@ -174,7 +174,7 @@ func TestAnIdentityThatIsGivenTwiceIsNotUsedTwice(t *testing.T) {
 func TestACoordinatorThatIsAwayHoldsUpNobodyForLong(t *testing.T) {
 	client := newTestClient(t, fastConfig("127.0.0.1:1"))
 	grace := client.config.FenceGrace
-	p := newProducer(client, 1, fenceID, always, zap.NewNop())
+	p := newProducer(client, 1, fenceID, leased(always), zap.NewNop())
 	part := newPartition(newTopic("orders"), 0)
 	now := time.Now()
 	away := controlled{err: sarama.ErrConsumerCoordinatorNotAvailable}
@@ -200,6 +200,9 @@ func TestACoordinatorThatIsAwayHoldsUpNobodyForLong(t *testing.T) {
 			p.fence.waiting = append(p.fence.waiting, part)
 		}
 		p.claimed(step.answer, now.Add(step.after))
+		if step.answer.err == nil {
+			p.looked(nil, now.Add(step.after))
+		}
 		free := step.waived || step.answer.err == nil
 		if p.fence.waived != step.waived || step.waits && (part.phase == phaseReady) != free {
 			t.Errorf("%s: waived %t, phase %d, stall %q", step.what, p.fence.waived, part.phase, part.stall)

@@ -89,6 +89,8 @@ func (p *Producer) replied(r controlled, now time.Time) {
 		p.identified(r, now)
 	case r.job.claim != nil:
 		p.claimed(r, now)
+	case r.job.look != nil:
+		p.looked(r.err, now)
 	case r.job.limit != nil:
 		p.limited(r)
 	default:
@@ -130,7 +132,7 @@ func (p *Producer) lookedUp(r controlled, now time.Time) {
 	if r.err != nil {
 		p.lookupAttempts++
 		limit := p.policy.backoffMax
-		if needsHuman(r.err) {
+		if mayNotBeHurried(r.err) {
 			limit = p.policy.operatorMax // a password that is tried too often locks an account
 		}
 		p.lookupAt = now.Add(p.policy.backoff(p.lookupAttempts, limit))

@@ -17,7 +17,7 @@ type Producer struct {
 	client  *Client
 	config  *Config
 	session uint64
-	lease   func() bool
+	slot    pipeline.Slot
 	policy  policy
 	dialer  *dialer
 
@@ -98,11 +98,11 @@ const (
 	spareBatches = 32
 )
 
-func newProducer(c *Client, session uint64, transactionalID string, lease func() bool, log *zap.Logger) *Producer {
+func newProducer(c *Client, session uint64, transactionalID string, slot pipeline.Slot, log *zap.Logger) *Producer {
 	config := &c.config
 	waived := transactionalID != "" && c.unfenced.Load()
 	p := &Producer{
-		client: c, config: config, session: session, lease: lease,
+		client: c, config: config, session: session, slot: slot,
 		policy: policy{
 			codec:        codecs[config.Compression],
 			batchBytes:   config.BatchBytes,
@@ -179,7 +179,7 @@ func (p *Producer) gate() error {
 	switch {
 	case p.client.superseded(p.session):
 		return errSuperseded
-	case !p.lease():
+	case !p.slot.Leased():
 		return errLeaseLost
 	}
 	return nil

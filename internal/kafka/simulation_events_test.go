@@ -46,7 +46,6 @@ const (
 	evLateGone
 	evLateRefused
 	evLateRepeat
-	evRobbedRepeat
 
 	evControl
 	evLookup
@@ -59,6 +58,9 @@ const (
 	evClaimPostponed
 	evClaimForbidden
 	evLateClaim
+	evLook
+	evLookTaken
+	evLookFails
 	evControlFails
 
 	evLeader
@@ -90,6 +92,13 @@ const (
 	evMinute
 	evHours
 
+	// What was held against the promises when the schedule was over.
+	evJudgedRow
+	evJudgedBatch
+	evJudgedRecord
+	evJudgedSample
+	evJudgedFenced
+
 	eventKinds
 )
 
@@ -106,11 +115,12 @@ var eventNames = [eventKinds]string{
 	evArrive: "request handled", evReplicas: "replicas confirm later", evAnswer: "answer delivered",
 	evIncomplete: "answer lacks a partition", evCut: "connection cut", evTimeout: "request timed out",
 	evLate: "late request handled", evLateAppended: "late request appended, or known", evLateGone: "late requests lost", evLateRefused: "late request refused for its epoch or sequence",
-	evLateRepeat: "late repeat, where nothing shuts it out", evRobbedRepeat: "late repeat of a session that took the epoch after it had lost the slot",
-	evControl: "control request handled", evLookup: "metadata read", evLookupError: "metadata request fails", evTopicError: "metadata has an error code",
+	evLateRepeat: "late repeat, where nothing shuts it out",
+	evControl:    "control request handled", evLookup: "metadata read", evLookupError: "metadata request fails", evTopicError: "metadata has an error code",
 	evNewID: "producer id given", evClaim: "epoch given", evClaimRefused: "claim fenced",
 	evClaimUnanswered: "epoch given, answer lost", evClaimPostponed: "coordinator away", evClaimForbidden: "claim forbidden",
-	evLateClaim: "late claim takes effect", evControlFails: "control connection fails",
+	evLateClaim: "late claim takes effect", evLook: "PostgreSQL says who has the slot: this session",
+	evLookTaken: "PostgreSQL says who has the slot: not this session", evLookFails: "PostgreSQL cannot be asked who has the slot", evControlFails: "control connection fails",
 	evLeader: "leader moves", evTruncated: "leader moves, unconfirmed batches vanish", evBrokerRestart: "broker restarts",
 	evForget: "broker forgets producers", evTighten: "topic refuses a record", evCure: "topic takes it again",
 	evSmaller: "largest batch changes", evCoordinator: "coordinator goes or comes",
@@ -119,6 +129,9 @@ var eventNames = [eventKinds]string{
 	evOutOfOrder: "broker refuses a sequence", evOldEpoch: "broker refuses an epoch", evRefusedRecord: "broker refuses a record",
 	evTooLarge: "broker refuses a size", evRejection: "rejection reported", evProducerFailed: "producer ends with an error", evUnfenced: "session goes on without a fence",
 	evMoment: "a moment passes", evSecond: "seconds pass", evMinute: "a minute passes", evHours: "hours pass",
+	evJudgedRow: "judged: row of the outbox, delivered and in order", evJudgedBatch: "judged: batch in a log, by whom and after what it was sent",
+	evJudgedRecord: "judged: record as a consumer sees it", evJudgedSample: "judged: confirmed position against the ends of the logs",
+	evJudgedFenced: "judged: schedule with a fence in which nothing may come late",
 }
 
 var faultEvents = map[class]event{

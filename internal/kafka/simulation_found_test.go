@@ -18,7 +18,7 @@ import (
 // it hears of the rejection after that, it stands still for ever.
 func TestARecordThatWasAcceptedBeforeItsLimitIsKnownIsNotReported(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
-		p := newProducer(newTestClient(t, fastConfig("127.0.0.1:1")), 1, "", always, zap.NewNop())
+		p := newProducer(newTestClient(t, fastConfig("127.0.0.1:1")), 1, "", leased(always), zap.NewNop())
 		p.control = &control{jobs: newMailbox[controlJob]()}
 		part := filled(2)
 		part.suspects = 2 // so that a batch has one record
@@ -50,7 +50,7 @@ func TestARecordThatWasAcceptedBeforeItsLimitIsKnownIsNotReported(t *testing.T) 
 
 // A claim that the lease held back was not refused by anybody.
 func TestASessionWithoutALeaseKeepsItsFence(t *testing.T) {
-	p := newProducer(newTestClient(t, fastConfig("127.0.0.1:1")), 1, fenceID, always, zap.NewNop())
+	p := newProducer(newTestClient(t, fastConfig("127.0.0.1:1")), 1, fenceID, leased(always), zap.NewNop())
 	p.connected = true
 	now := time.Now()
 	for _, gate := range []error{errLeaseLost, errSuperseded} {

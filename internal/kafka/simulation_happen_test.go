@@ -101,7 +101,6 @@ func (s *simulated) vanish() {
 // crash is a crash of PostgreSQL: the slot comes back with what was stored.
 func (w *world) crash() {
 	if s := w.postgres.holder; s != nil {
-		s.robbed = true
 		s.lose()
 	}
 	w.postgres.confirmed = w.postgres.stored
@@ -133,7 +132,6 @@ func (w *world) sessionHappens(o *option, s *simulated) {
 		s.stopping = true
 	case evStopDeadline, evConnectionLost, evNotice:
 		if e == evConnectionLost {
-			s.robbed = true // until its producer is closed
 			s.lose()
 		}
 		s.cancel(errConnectionLost)
@@ -141,7 +139,6 @@ func (w *world) sessionHappens(o *option, s *simulated) {
 	case evSilence:
 		s.connected = false
 	case evTerminated:
-		s.robbed = true
 		s.lose()
 	case evClose:
 		s.closing = true
@@ -281,6 +278,8 @@ func (w *world) controlHappens(s *simulated, job controlJob) {
 			break
 		}
 		r.identity = w.cluster.newProducerID()
+	case job.look != nil:
+		r.err = w.look(s, job, odd)
 	case job.claim != nil:
 		r.identity, r.err = w.claim(s, job.claim, odd)
 		w.note("claim of session %d with %+v: %+v, %v", s.number, job.claim.previous, r.identity, r.err)
@@ -335,6 +334,22 @@ func (w *world) claim(s *simulated, c *claim, odd bool) (identity, error) {
 	w.count(evClaim)
 	s.claiming = time.Time{}
 	return id, nil
+}
+
+// look is what a session finds that asks PostgreSQL for its slot. A network that
+// takes the replication connection most often takes this one too.
+func (w *world) look(s *simulated, job controlJob, odd bool) error {
+	if odd || !s.connected && w.rng.IntN(3) > 0 {
+		w.count(evLookFails)
+		return unreachable("postgres:5432", io.EOF)
+	}
+	err := job.look(context.Background())
+	if err != nil {
+		w.count(evLookTaken)
+		return err
+	}
+	w.count(evLook)
+	return nil
 }
 
 func (w *world) postpone() error {

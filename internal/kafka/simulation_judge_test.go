@@ -34,20 +34,24 @@ func (w *world) judge() []string {
 			case w.mayBeLate(b, &batches[newest]):
 				w.count(evLateRepeat)
 				continue
-			case w.starts[b.session].robbed && claimedLast(b, batches[:n]):
-				w.count(evRobbedRepeat)
-				continue
 			default:
 				complain("appended late: " + b.String())
 			}
 			records = append(records, asRead(b)...)
 		}
+		w.eventCounts[evJudgedBatch] += int64(len(batches))
 		w.judgeFirst(int32(i), batches, complain)
 	}
 	report := verify.Check(w.postgres.rows, records, verify.Options{
 		Partitions: map[string]int32{simulatedTopic: int32(len(w.cluster.partitions))}, Expect: simulatedExpectation,
 		Rewinds: -1, AllowEmpty: true, Confirmed: w.samples, Incomplete: len(w.problems) > 0,
 	})
+	w.eventCounts[evJudgedRow] += int64(len(w.postgres.rows))
+	w.eventCounts[evJudgedRecord] += int64(len(records))
+	w.eventCounts[evJudgedSample] += int64(len(w.samples))
+	if w.fencing && !w.unfenced && !w.cluster.forgotten {
+		w.count(evJudgedFenced)
+	}
 	for _, v := range report.Violations {
 		complain(string(v.Kind) + ": " + v.Detail)
 	}
@@ -69,18 +73,6 @@ func (w *world) mayBeLate(b, newer *logged) bool {
 		return false
 	}
 	return w.cluster.idReplaced || w.starts[b.session].client != w.starts[newer.session].client
-}
-
-// claimedLast: the batch has the producer id of all before it, and a higher
-// epoch than those of later sessions: its session has lost the slot without
-// knowing it, and has then taken the id from the one that got the slot.
-func claimedLast(b *logged, before []logged) bool {
-	for i := range before {
-		if before[i].producer != b.producer || before[i].session > b.session && before[i].epoch > b.epoch {
-			return false
-		}
-	}
-	return true
 }
 
 // judgeBatch: a batch is a run of its partition, and holds nothing that was

@@ -54,18 +54,26 @@ var simulatedMutants = []simulatedMutant{
 	{
 		name: "no new epoch at a takeover", says: "lost: |appended late: |confirmed ", short: true,
 		edits: []simulatedEdit{{"internal/kafka/fence.go",
-			"f.held, f.attempts, f.since = r.identity, 0, time.Time{}",
-			"f.held, f.attempts, f.since = identity{producer: r.identity.producer}, 0, time.Time{}"}},
+			"f.taken, f.attempts, f.since = r.identity, 0, time.Time{}",
+			"f.taken, f.attempts, f.since = identity{producer: r.identity.producer}, 0, time.Time{}"}},
 	},
 	{
 		name: "another producer id for each session", says: "appended late: ",
 		edits: []simulatedEdit{{"internal/kafka/fence.go",
-			"f.held, f.attempts, f.since = r.identity, 0, time.Time{}",
-			"f.held, f.attempts, f.since = identity{producer: r.identity.producer<<20 + int64(p.session)<<10 + time.Now().UnixNano()%1000}, 0, time.Time{}"}},
+			"f.taken, f.attempts, f.since = r.identity, 0, time.Time{}",
+			"f.taken, f.attempts, f.since = identity{producer: r.identity.producer<<20 + int64(r.identity.epoch)}, 0, time.Time{}"}},
 	},
 	{
 		name: "another producer id for each session of a process", says: "appended late: ",
 		edits: []simulatedEdit{{"internal/kafka/client.go", "if !ok || id.epoch == math.MaxInt16 {", "if ok = false; !ok || id.epoch == math.MaxInt16 {"}},
+	},
+	{
+		name: "send the first batch without asking PostgreSQL", says: "appended late: ", short: true,
+		edits: []simulatedEdit{{"internal/kafka/fence.go", "\t\tf.unproven = true\n", "\t\tp.looked(nil, now)\n"}},
+	},
+	{
+		name: "take a failed look for an answer", says: "appended late: ",
+		edits: []simulatedEdit{{"internal/kafka/fence.go", "\tif err != nil {\n\t\tf.attempts++\n\t\tf.retryAt", "\tif err != nil && f.attempts < 0 {\n\t\tf.attempts++\n\t\tf.retryAt"}},
 	},
 	{
 		name: "another epoch while the fate of a batch is open", says: "repeated within a session: ",
@@ -81,7 +89,7 @@ var simulatedMutants = []simulatedMutant{
 	},
 	{
 		name: "send without a lease", says: "although the server has given its slot up",
-		edits: []simulatedEdit{{"internal/kafka/producer.go", "case !p.lease():", "case !p.lease() && p.dead:"}},
+		edits: []simulatedEdit{{"internal/kafka/producer.go", "case !p.slot.Leased():", "case !p.slot.Leased() && p.dead:"}},
 	},
 	{
 		name: "confirm on receipt", says: "early_confirmed: ",

@@ -44,8 +44,6 @@ type simulated struct {
 	// spoilt has the partitions where a broker did not take our identity or
 	// sequence numbers.
 	spoilt map[int32]bool
-	// robbed: the slot was taken away while the lease held.
-	robbed bool
 	// expired: the server has not heard of it for wal_sender_timeout.
 	expired bool
 
@@ -77,8 +75,7 @@ func (w *world) open(p *process) *simulated {
 	if w.fencing {
 		id = "cdcpub-slot"
 	}
-	lease := func() bool { return time.Since(s.heard) < simulatedTimeout*4/5 }
-	s.producer = newProducer(p.client, p.client.session.Add(1), id, lease, w.log)
+	s.producer = newProducer(p.client, p.client.session.Add(1), id, s, w.log)
 	s.producer.policy.jitter = func() float64 { return 1 }
 	s.producer.control = &control{jobs: newMailbox[controlJob]()}
 	s.producer.claims = &control{jobs: newMailbox[controlJob]()}
@@ -99,6 +96,18 @@ func (w *world) open(p *process) *simulated {
 	}()
 	synctest.Wait()
 	return s
+}
+
+// Leased implements pipeline.Slot, as package publisher does.
+func (s *simulated) Leased() bool { return time.Since(s.heard) < simulatedTimeout*4/5 }
+
+// Look implements pipeline.Slot: what PostgreSQL says at the moment at which it
+// is asked. The world chooses that, and when the answer is read.
+func (s *simulated) Look(context.Context) error {
+	if s.w.postgres.holder != s {
+		return errConnectionLost
+	}
+	return nil
 }
 
 func (s *simulated) ended() bool {

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -54,6 +55,7 @@ func TestSimulationOfTheWholeProducer(t *testing.T) {
 var wholeEvents = []event{
 	evOpen, evKill, evConnectionLost, evStop, evCleanEnd, evTerminated, evFreeze, evStatus, evCut, evDialFails, evLate, evLateGone,
 	evOldEpoch, evRefusedRecord, evTooLarge, evFaultRetry, evFaultBump, evFaultFresh, evFaultFenced, evLeader, evTruncated,
+	evLook, evLookTaken, evLookFails,
 }
 
 // whole is a world in which everything runs by itself.
@@ -72,6 +74,7 @@ type wholeProcess struct {
 // wholeSession is a session with its own reader of the history.
 type wholeSession struct {
 	*simulated
+	n     *whole
 	lease atomic.Bool
 	stop  chan struct{}
 	ctx   context.Context
@@ -104,7 +107,7 @@ func (n *whole) open(p *wholeProcess) *wholeSession {
 	s := &wholeSession{simulated: &simulated{
 		w: w, number: w.sessions, client: p.client, batches: make(chan *wal.Batch), done: make(chan struct{}),
 		cancel: cancel, start: w.postgres.confirmed, announced: w.postgres.confirmed, spoilt: make(map[int32]bool),
-	}, stop: make(chan struct{}), ctx: ctx}
+	}, n: n, stop: make(chan struct{}), ctx: ctx}
 	w.sessions++
 	w.starts = append(w.starts, s.simulated)
 	w.postgres.holder = s.simulated
@@ -116,7 +119,7 @@ func (n *whole) open(p *wholeProcess) *wholeSession {
 	if w.fencing {
 		id = "cdcpub-slot"
 	}
-	s.producer = p.client.NewProducer(id, s.lease.Load, w.log)
+	s.producer = p.client.NewProducer(id, s, w.log)
 	pipe := pipeline.New(pipeline.Config{
 		Route: simulatedRoute, Producer: s.producer, Start: s.start, Window: w.window, StayOnRejection: true,
 		OnRejection: func(*pipeline.RejectedError) {},
@@ -128,6 +131,27 @@ func (n *whole) open(p *wholeProcess) *wholeSession {
 	}()
 	go s.feed(rand.New(rand.NewPCG(w.seed, uint64(s.number)<<16)))
 	return s
+}
+
+// Leased implements pipeline.Slot.
+func (s *wholeSession) Leased() bool { return s.lease.Load() }
+
+// Look implements pipeline.Slot: the question is some time on its way, and so is
+// the answer.
+func (s *wholeSession) Look(ctx context.Context) error {
+	rng := rand.New(rand.NewPCG(s.w.seed, s.n.conns.Add(1)<<32))
+	pause := func() { time.Sleep(time.Duration(rng.IntN(2000)) * time.Microsecond) }
+	pause()
+	if s.n.troubled(rng, 20) {
+		s.n.note(evLookFails)
+		return errors.New("no route to PostgreSQL")
+	}
+	s.n.mu.Lock()
+	err := s.simulated.Look(ctx)
+	s.n.mu.Unlock()
+	s.n.note(map[bool]event{true: evLook, false: evLookTaken}[err == nil])
+	pause()
+	return err
 }
 
 // confirm is a status update that arrives at once, from whoever has the slot.
@@ -246,9 +270,6 @@ func (n *whole) over(p *wholeProcess, s *wholeSession) *wholeProcess {
 		}
 		p.client.Close()
 	case 3: // the slot is taken away, and it does not hear of it
-		n.mu.Lock()
-		s.robbed = true
-		n.mu.Unlock()
 		n.leave(p, s)
 	case 4: // the lease ends
 		s.lease.Store(false)

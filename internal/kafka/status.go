@@ -10,6 +10,10 @@ import (
 // leaseStall is the named stall of a producer whose lease has ended.
 const leaseStall = "lease: not heard from PostgreSQL for too long, so nothing may be sent"
 
+// unprovenStall begins the stall of a session that has its producer id, and does
+// not know whether PostgreSQL has meanwhile given the slot to another one.
+const unprovenStall = "producer id: PostgreSQL has not said yet that the slot is still held by this process: "
+
 // unanswered is the stall of a batch that is still on its way, but for long.
 const unanswered = "broker %s has not answered yet: it hangs, it waits for other replicas, or the network swallows what is sent"
 

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -108,4 +109,57 @@ func (t *topic) reject(cause error, now time.Time) *pipeline.Rejection {
 		Cause:     cause,
 		Size:      batchOverhead + head.size,
 	}
+}
+
+// topicChangedError is a StopError that comes from what this process remembers
+// of a topic. It arrives as pipeline.Result.Err.
+type topicChangedError struct{ *StopError }
+
+// Remembered says that a process which remembers nothing goes on here.
+func (e topicChangedError) Remembered() bool { return true }
+
+// Unwrap returns the StopError.
+func (e topicChangedError) Unwrap() error { return e.StopError }
+
+// checkTopic compares a topic with what it was when this process first saw it.
+func (c *Client) checkTopic(name string, now topicFacts) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, seen := c.topics[name]
+	switch {
+	case !seen:
+		c.topics[name] = now
+	case first.id == sarama.Uuid{}:
+		first.id = now.id
+		c.topics[name] = first
+	}
+	if !seen {
+		return nil
+	}
+	if (first.id != sarama.Uuid{}) && (now.id != sarama.Uuid{}) && first.id != now.id {
+		return topicChangedError{&StopError{
+			Topic: name, Partition: -1,
+			What:  fmt.Sprintf("was deleted and created again (topic id %s, now %s)", first.id, now.id),
+			Means: "all records published to it before are gone, and consumers start again from what is published now",
+			Next:  "decide whether the old events must be published again, then restart the publisher to accept the new topic",
+		}}
+	}
+	if first.partitions != now.partitions {
+		return topicChangedError{&StopError{
+			Topic: name, Partition: -1,
+			What:  fmt.Sprintf("has %d partitions, it had %d", now.partitions, first.partitions),
+			Means: "keys move to other partitions, so the order of an aggregate's events is not guaranteed across the change",
+			Next:  "let the consumers finish what is in the topic, then restart the publisher to accept the new count",
+		}}
+	}
+	return nil
+}
+
+// ForgetTopics forgets what the topics looked like: they are compared with what
+// the next session finds. For a process that has lost its slot to another one,
+// which remembers them from then on.
+func (c *Client) ForgetTopics() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.topics)
 }

@@ -49,6 +49,18 @@ type Producer interface {
 	Close(ctx context.Context)
 }
 
+// Slot is what a producer must know of the slot that its session reads. Safe for
+// concurrent use.
+type Slot interface {
+	// Leased says whether PostgreSQL was heard so lately that nobody else has
+	// the slot, unless it was taken away by force. It does not block.
+	Leased() bool
+	// Look asks PostgreSQL who has the slot. Nil proves that this session had it
+	// at some time after the call had begun. Any error proves nothing; after
+	// some time another call may.
+	Look(ctx context.Context) error
+}
+
 // Result is one outcome. Exactly one of its fields is set.
 type Result struct {
 	// Acked lists the Seqs that all in-sync replicas have acknowledged.

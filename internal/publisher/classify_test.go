@@ -85,7 +85,7 @@ func TestMeaningOfErrors(t *testing.T) {
 // observed returns a Publisher that has streamed, and its log.
 func observed(edit func(*Config)) (*Publisher, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.DebugLevel)
-	config := Config{WAL: wal.Config{Slot: "s", WALSenderTimeout: 15 * time.Second}, Log: zap.New(core)}
+	config := Config{WAL: wal.Config{Slot: "s", WALSenderTimeout: 15 * time.Second}, Log: zap.New(core), ForgetTopics: func() {}}
 	if edit != nil {
 		edit(&config)
 	}
@@ -119,13 +119,35 @@ func TestWhatFollowsTheEndOfASession(t *testing.T) {
 	}
 }
 
-// An operator who ends a walsender wants a standby to have the slot.
-func TestAfterATakeoverTheSlotIsLeftToOthersForAWhile(t *testing.T) {
-	p, _ := observed(nil)
-	pause, err := p.next(&pgconn.PgError{Code: "57P01"}, &steady{})
-	if err != nil || pause <= standbyInterval || p.state.name != Connecting {
-		t.Errorf("%s, pause %s, %v", p.state.name, pause, err)
-	}
+// An operator who ends a walsender wants a standby to have the slot. Who takes it
+// is seen, or a slot that has moved would stop this process.
+func TestAfterATakeoverTheSlotIsLeftToOthersForAWhileAndWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := observed(nil)
+		ended := error(&pgconn.PgError{Code: "57P01"})
+		began := time.Now()
+		for err := ended; err != nil; err = p.walConfig().BeforeStart() {
+			pause, failed := p.next(err, &steady{})
+			if failed != nil || pause != handoverLook || p.state.name != Connecting || !errors.Is(p.state.cause, ended) {
+				t.Fatalf("%s for %v, pause %s, %v", p.state.name, p.state.cause, pause, failed)
+			}
+			time.Sleep(pause)
+		}
+		if left := time.Since(began); left != handover || left <= standbyInterval {
+			t.Errorf("left to others for %s, a standby looks every %s", left, standbyInterval)
+		}
+
+		p.past.confirmed = 0x100
+		if err := p.moved(0x200); err == nil {
+			t.Error("a slot that has moved is accepted though nobody was seen on it")
+		}
+		mustGoOn(t, p, ended)
+		p.own.connected(ownPID+1, "cdcpub")
+		mustGoOn(t, p, another)
+		if err := p.moved(0x200); err != nil {
+			t.Errorf("a standby was seen: %v", err)
+		}
+	})
 }
 
 func TestAStopEndsRunBeforeTheFirstSessionAndWithOnStopExit(t *testing.T) {
@@ -139,6 +161,9 @@ func TestAStopEndsRunBeforeTheFirstSessionAndWithOnStopExit(t *testing.T) {
 			}
 			p, logs := observed(nil)
 			edit(p)
+			if p.identity == nil && p.watched(m.err) {
+				continue // a standby has seen another server: TestAnotherServerBlocksAStandbyToo
+			}
 			p.past.lookAgain(m.err)
 			_, err := p.next(m.err, &steady{})
 			var stopped *StoppedError

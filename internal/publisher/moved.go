@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,6 +24,10 @@ type between struct {
 	// published: another cdcpub held the slot. It will have moved it, and has
 	// published what it moved past.
 	published bool
+	// away: PostgreSQL could not be asked since then.
+	away bool
+	// handover is until when the slot is left to others.
+	handover time.Time
 	// answered: a human was called for something whose cure moves the slot.
 	answered bool
 	// holder is the last one that was seen and is not known to be a cdcpub.
@@ -36,13 +41,46 @@ type between struct {
 // and whoever looks into the slot, or consumes from it, publishes nothing.
 func (p *Publisher) held(inUse error) {
 	p.own.refused()
-	switch holder, ok := errors.AsType[*wal.SlotInUseError](inUse); {
+	holder, ok := errors.AsType[*wal.SlotInUseError](inUse)
+	if ok && p.server == "" {
+		p.server = holder.SystemID
+	}
+	switch {
 	case !ok, p.own.left(holder.PID):
 	case p.own.isPublisher(holder.ApplicationName):
-		p.past.since.published = true
+		p.past.since.published, p.past.since.away = true, false
+		p.config.ForgetTopics()
 	default:
 		p.past.since.holder = holder
 	}
+}
+
+// Why a free slot is not taken.
+var (
+	errComesBack = errors.New("PostgreSQL answers again and the slot is free; whoever had it may come back for it first")
+	errHandover  = errors.New("the walsender was terminated; the slot is left to a standby for a moment")
+)
+
+// handOver leaves the slot to others for a while. It returns the pause until
+// the first look.
+func (b *between) handOver() time.Duration {
+	b.handover = time.Now().Add(handover)
+	return handoverLook
+}
+
+// leave says why the slot is not taken although it is free. When PostgreSQL was
+// away the cdcpub that had it may have it back: it is connected to nothing
+// either, and may be one that waits for a human with the slot. Called before
+// the slot is taken.
+func (b *between) leave() error {
+	switch {
+	case time.Now().Before(b.handover):
+		return errHandover
+	case b.away:
+		b.away = false
+		return errComesBack
+	}
+	return nil
 }
 
 // called notes why a human is called.

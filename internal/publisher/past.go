@@ -88,6 +88,14 @@ func (p *Publisher) altered() error {
 	}
 }
 
+// watched says whether err is about something that a process watches before
+// its first session, as a standby: it must not begin where the active one has
+// stopped.
+func (p *Publisher) watched(err error) bool {
+	stop, ok := errors.AsType[*wal.StopError](err)
+	return p.doubts().Altered || ok && stop.Reason == wal.ServerChanged
+}
+
 // began notes a session that may read.
 func (m *past) began(start pglogrepl.LSN, now time.Time) {
 	m.since = between{}

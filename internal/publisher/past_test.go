@@ -95,3 +95,32 @@ func TestAnAlteredPublicationBlocksAStandbyToo(t *testing.T) {
 		t.Fatalf("%s, pause %s, %v", p.state.name, pause, err)
 	}
 }
+
+// A standby has no session to compare with, but has seen a server.
+func TestAnotherServerBlocksAStandbyToo(t *testing.T) {
+	p, _ := observed(nil)
+	p.identity = nil
+	if previous := p.walConfig().Previous; previous != nil {
+		t.Fatalf("before the first look: compares with %+v", previous)
+	}
+	for _, server := range []string{"7", "8"} { // the first one counts
+		inUse := &wal.SlotInUseError{Slot: "s", SystemID: server}
+		if _, err := p.next(inUse, &steady{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if previous := p.walConfig().Previous; previous == nil || *previous != (wal.Identity{SystemID: "7"}) {
+		t.Errorf("compares with %+v", previous)
+	}
+	for range 2 {
+		pause, err := p.next(stopFor(wal.ServerChanged), &steady{})
+		if err != nil || pause != decisionInterval || p.state.name != Blocked {
+			t.Errorf("%s, pause %s, %v", p.state.name, pause, err)
+		}
+	}
+	p.config.ExitOnStop = true
+	var stopped *StoppedError
+	if _, err := p.next(stopFor(wal.ServerChanged), &steady{}); !errors.As(err, &stopped) || !stopped.Decision {
+		t.Errorf("on_stop: exit: %v", err)
+	}
+}

@@ -22,8 +22,11 @@ type Config struct {
 	Route  func(commit time.Time, row wal.Row) (router.Record, error)
 	Window checkpoint.Limits
 	// NewProducer makes a session's producer for a slot of the server with that
-	// system identifier. Nothing may be sent while lease returns false.
-	NewProducer func(systemID string, lease func() bool) pipeline.Producer
+	// system identifier. Nothing may be sent while the slot is not leased.
+	NewProducer func(systemID string, slot pipeline.Slot) pipeline.Producer
+	// ForgetTopics makes later producers take the topics as they find them.
+	// Called while there is none.
+	ForgetTopics func()
 	// ShutdownTimeout bounds how long Run goes on delivering after stop. To let
 	// go of Kafka and PostgreSQL takes a few seconds more at worst.
 	ShutdownTimeout time.Duration
@@ -41,6 +44,12 @@ type Publisher struct {
 	identity *wal.Identity // of the last stream, nil before the first
 	past     past
 	own      own
+	// server is the system identifier of the server that a standby saw first,
+	// "" before.
+	server string
+	// kept is why the slot is kept until a restart, and nothing published; nil
+	// while there is no such reason.
+	kept error
 	// unknown is the last relation that no catalog explained, unpublishable the
 	// last row that the configuration cannot publish; nil before the first.
 	unknown       *wal.UnknownRelationError
@@ -67,11 +76,21 @@ func New(config Config) *Publisher {
 const (
 	standbyInterval  = 2 * time.Second // while another process holds the slot
 	decisionInterval = time.Minute     // while a human must act
-	// handover is the pause after pg_terminate_backend: a standby gets the
-	// slot, if there is one.
-	handover = standbyInterval + time.Second
-	minRetry = 100 * time.Millisecond
-	maxRetry = 10 * time.Second
+	// handover is how long the slot is left alone after pg_terminate_backend: a
+	// standby gets it, if there is one. Who holds it is looked at meanwhile: a
+	// holder that was not seen is no evidence when the slot has moved.
+	handover     = standbyInterval + time.Second
+	handoverLook = 500 * time.Millisecond
+	// comeback is how long a standby leaves the slot to whoever had it before
+	// PostgreSQL was away.
+	comeback = 5 * time.Second
+	// Between two sessions the pause doubles from minRetry to a limit, half of
+	// which is added or taken away at random: maxConnect while there is no
+	// connection, which costs nobody anything, else maxRetry, since what a
+	// session has sent in vain comes again with the next.
+	minRetry   = 100 * time.Millisecond
+	maxConnect = 2 * time.Second
+	maxRetry   = 5 * time.Second
 	// settled is how long a session must have lasted for the next failure to
 	// count as the first.
 	settled = 10 * time.Second
@@ -95,7 +114,7 @@ func (p *Publisher) Run(ctx context.Context, stop <-chan struct{}) error {
 // sessions opens one session after the other.
 func (p *Publisher) sessions(ctx context.Context, stop <-chan struct{}) error {
 	retries := backoff.NewExponentialBackOff()
-	retries.InitialInterval, retries.MaxInterval, retries.Multiplier = minRetry, maxRetry, 2
+	retries.InitialInterval, retries.Multiplier = minRetry, 2
 	for {
 		began := time.Now()
 		opened, err := p.session(ctx, stop)
@@ -109,6 +128,9 @@ func (p *Publisher) sessions(ctx context.Context, stop <-chan struct{}) error {
 			return p.abandoned()
 		case isClosed(stop):
 			return final(err)
+		}
+		if retries.MaxInterval = maxRetry; !opened {
+			retries.MaxInterval = maxConnect
 		}
 		pause, err := p.next(err, retries)
 		if err != nil {
@@ -141,6 +163,12 @@ func (p *Publisher) abandoned() error {
 
 // next decides what follows the end of a session: a pause, or the end of Run.
 func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, error) {
+	if errors.Is(err, errHandover) {
+		return handoverLook, nil // nothing has changed
+	}
+	if p.kept != nil {
+		return p.keepAgain(err, retries), nil
+	}
 	var unpublishable *pipeline.UnpublishableError
 	if errors.As(err, &unpublishable) {
 		p.unpublishable = unpublishable // the next session stops before its transaction
@@ -172,7 +200,7 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		return standbyInterval, nil
 	case refused, decision:
 		err = p.locate(err)
-		if p.config.ExitOnStop || p.identity == nil && !p.doubts().Altered {
+		if p.config.ExitOnStop || p.identity == nil && !p.watched(err) {
 			return 0, final(err)
 		}
 		p.past.since.called(err)
@@ -180,9 +208,13 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		return decisionInterval, nil
 	}
 	p.enter(Connecting, err)
-	if endOf(err) == EndTerminated {
-		return handover, nil
+	switch {
+	case endOf(err) == EndTerminated:
+		return p.past.since.handOver(), nil
+	case errors.Is(err, errComesBack):
+		return comeback, nil
 	}
+	p.past.since.away = p.past.since.published
 	return retries.NextBackOff(), nil
 }
 
@@ -198,6 +230,10 @@ func final(err error) error {
 func (p *Publisher) walConfig() wal.Config {
 	config := p.config.WAL
 	config.Previous = p.identity
+	if p.identity == nil && p.server != "" {
+		config.Previous = &wal.Identity{SystemID: p.server}
+	}
+	config.BeforeStart = p.past.since.leave
 	config.Connect = p.own.watch(config.Connect)
 	return config
 }

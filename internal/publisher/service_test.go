@@ -93,7 +93,7 @@ func execute(t *testing.T, url, sql string) []*pgconn.Result {
 func (w *world) publisher(t *testing.T, name string, edit func(*Config)) *service {
 	t.Helper()
 	url := w.server.URL(name)
-	client, err := kafka.NewClient(kafka.Config{Brokers: w.cluster.ListenAddrs()})
+	client, err := kafka.NewClient(kafka.Config{Brokers: w.cluster.ListenAddrs(), TopicCheckInterval: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,8 @@ func (w *world) publisher(t *testing.T, name string, edit func(*Config)) *servic
 			}
 			return router.Record{Topic: "orders", EventID: row.Values[0], Key: row.Values[2], Value: row.Values[3], Timestamp: commit}, nil
 		}
-		c.NewProducer = func(_ string, lease func() bool) pipeline.Producer { return client.NewProducer("", lease, c.Log) }
+		c.NewProducer = func(_ string, slot pipeline.Slot) pipeline.Producer { return client.NewProducer("", slot, c.Log) }
+		c.ForgetTopics = client.ForgetTopics
 		c.ShutdownTimeout = patience
 		if edit != nil {
 			edit(c)

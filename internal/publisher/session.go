@@ -31,13 +31,13 @@ type session struct {
 	p         *Publisher
 	began     time.Time
 	announced sync.Once // the log has told of it
-	stream    *wal.Stream
-	producer  pipeline.Producer
-	pipe      *pipeline.Pipeline
+	*reading
+	producer pipeline.Producer
+	pipe     *pipeline.Pipeline
 }
 
-// session opens one and runs it to its end. The error is nil only after a
-// shutdown that delivered everything.
+// session opens one and runs it to its end, and keeps the slot behind that if
+// it must. The error is nil only after a shutdown that delivered everything.
 func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened bool, err error) {
 	select {
 	case <-p.recheck: // what it asks for begins here
@@ -48,17 +48,30 @@ func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened b
 		return false, err
 	}
 	p.opened(stream)
+	r := read(ctx, stream)
+	defer r.cancel(nil)
+	if p.kept == nil {
+		if err := p.publish(ctx, stop, r); !p.keeps(err) {
+			return true, err
+		} else {
+			p.kept = err
+		}
+	}
+	return true, p.keep(ctx, stop, r)
+}
 
-	s := &session{p: p, began: time.Now(), stream: stream}
-	lease := p.config.WAL.WALSenderTimeout * 4 / 5
-	s.producer = p.config.NewProducer(stream.Identity().SystemID, func() bool { return stream.Silence() < lease })
+// publish lives through one session.
+func (p *Publisher) publish(ctx context.Context, stop <-chan struct{}, r *reading) error {
+	stream := r.stream
+	s := &session{p: p, began: time.Now(), reading: r}
+	s.producer = p.config.NewProducer(stream.Identity().SystemID, slot{stream, p.config.WAL.WALSenderTimeout * 4 / 5})
 	s.pipe = pipeline.New(pipeline.Config{
 		Route: p.config.Route, Producer: s.producer, Start: stream.Start(), Window: p.config.Window,
 		Confirm: stream.Confirm, StayOnRejection: !p.config.ExitOnStop, OnRejection: p.rejection,
 		Known: p.unpublishable,
 	})
 	p.began(s)
-	err = s.run(ctx, stop)
+	err := s.run(ctx, stop)
 	if stop, ok := errors.AsType[*wal.StopError](err); ok && stop.Reason == wal.RowUnreadable {
 		p.config.WAL.Unreadable = stop // the next session stops before its transaction
 	}
@@ -68,8 +81,16 @@ func (p *Publisher) session(ctx context.Context, stop <-chan struct{}) (opened b
 	}
 	p.ended(s, cause)
 	p.past.ended(s)
-	return true, err
+	return err
 }
+
+// slot implements pipeline.Slot.
+type slot struct {
+	*wal.Stream
+	lease time.Duration
+}
+
+func (s slot) Leased() bool { return s.Silence() < s.lease }
 
 // open connects to PostgreSQL, unless stop is closed meanwhile, and returns a
 // stream that may be read: it goes on where this process, or the slot's last
@@ -110,16 +131,12 @@ func discard(stream *wal.Stream) {
 	_ = stream.Run(ctx, make(chan *wal.Batch)) // ends with ctx, as it must
 }
 
-// run joins the stream and the pipeline until both have ended. parent outlives
-// the session unless the whole process must end at once.
+// run joins the stream and the pipeline until both have ended, or the pipeline
+// with an error for which the slot is kept. parent outlives the session unless
+// the whole process must end at once.
 func (s *session) run(parent context.Context, stop <-chan struct{}) error {
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
-
-	batches := make(chan *wal.Batch)
-	streamEnd, pipeEnd := make(chan error, 1), make(chan error, 1)
-	go func() { streamEnd <- s.stream.Run(ctx, batches) }()
-	go func() { pipeEnd <- s.pipe.Run(ctx, batches) }()
+	pipeEnd := make(chan error, 1)
+	go func() { pipeEnd <- s.pipe.Run(s.ctx, s.batches) }()
 
 	var deadline <-chan time.Time
 	var pipeErr error
@@ -131,9 +148,9 @@ func (s *session) run(parent context.Context, stop <-chan struct{}) error {
 			s.stream.Stop()
 			deadline = time.After(s.p.config.ShutdownTimeout)
 		case <-s.p.recheck:
-			cancel(errRecheck)
+			s.cancel(errRecheck)
 		case <-deadline:
-			cancel(errShutdownTimeout)
+			s.cancel(errShutdownTimeout)
 			deadline = nil
 		case pipeErr = <-pipeEnd:
 			// Nothing more will be acknowledged: the last status update says
@@ -141,19 +158,22 @@ func (s *session) run(parent context.Context, stop <-chan struct{}) error {
 			// is free for others, so the producer ends first.
 			pipeRunning = false
 			s.closeProducer(parent)
+			if stop != nil && s.p.keeps(pipeErr) {
+				return pipeErr
+			}
 			s.stream.Finish()
-		case err := <-streamEnd:
+		case <-s.done:
 			// Without the slot nothing may be sent: whoever reads it next
 			// begins at what was confirmed.
-			cancel(err)
+			s.cancel(s.err)
 			if pipeRunning {
 				pipeErr = <-pipeEnd
-				if errors.Is(pipeErr, context.Cause(ctx)) {
+				if errors.Is(pipeErr, context.Cause(s.ctx)) {
 					pipeErr = nil
 				}
 				s.closeProducer(parent)
 			}
-			return worse(pipeErr, err)
+			return worse(pipeErr, s.err)
 		}
 	}
 }

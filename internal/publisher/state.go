@@ -30,9 +30,10 @@ type state struct {
 	since    time.Time
 	cause    error // why it is not streaming
 	session  *session
-	reported time.Time // when the log last had a line about it
-	told     []string  // the causes that it had lines about since then
-	sessions int       // begun so far
+	keeping  *wal.Stream // holds the slot while nothing may be published
+	reported time.Time   // when the log last had a line about it
+	told     []string    // the causes that it had lines about since then
+	sessions int         // begun so far
 	// Of sessions that ended: how, the last one's position, and what all of
 	// them have done.
 	ends      map[EndCause]int

@@ -38,8 +38,8 @@ type Status struct {
 	Transactions int64 `json:"transactions"`
 	RowsRead     int64 `json:"rows_read"`
 	BytesRead    int64 `json:"bytes_read"`
-	// Sessions counts replication connections since the start of the process,
-	// SessionEnds how those that are over ended; it has every cause.
+	// Sessions counts replication connections that were read since the start of
+	// the process, SessionEnds how those that are over ended; it has every cause.
 	Sessions    int              `json:"sessions"`
 	SessionEnds map[EndCause]int `json:"session_ends"`
 	Acked       int              `json:"records_acknowledged"`
@@ -88,6 +88,9 @@ func (p *Publisher) Status() Status {
 	}
 	if state.cause != nil {
 		status.Stall = &Stall{Kind: kindOf(state.name), Cause: state.cause.Error(), Since: state.since, logged: true}
+	}
+	if state.keeping != nil {
+		status.Role = "active"
 	}
 	read := state.read
 	if s := state.session; s != nil {

@@ -58,7 +58,7 @@ func TestStatusSaysWhySessionsAreNotOpened(t *testing.T) {
 
 // silentSession is one that has sent and confirmed nothing.
 func silentSession(p *Publisher) *session {
-	return &session{p: p, began: time.Now(), stream: &wal.Stream{}, pipe: pipeline.New(pipeline.Config{})}
+	return &session{p: p, began: time.Now(), reading: &reading{stream: &wal.Stream{}}, pipe: pipeline.New(pipeline.Config{})}
 }
 
 // A server that accepts us and fails at once, all night, fills no log.

@@ -109,6 +109,12 @@ var mutants = []mutant{
 		scenario: "InterleavedAndSwappedCommits", run: swappedCommits,
 		caught: []verify.Kind{verify.WrongPartition},
 	},
+	{
+		name: "send the first batch without asking PostgreSQL", breaks: "Order (a publisher that has lost its slot unawares)",
+		edits:    []edit{{"internal/kafka/fence.go", "\t\tf.unproven = true\n", "\t\tp.looked(nil, now)\n"}},
+		scenario: "AnUnawarePublisherWithTheNewestEpochSendsNothing", run: newestEpoch, proxied: true, sections: longLease,
+		caught: []verify.Kind{verify.OutOfOrder},
+	},
 }
 
 var whichMutants = flag.String("mutants", "short", "which mutants to try: short or all")
