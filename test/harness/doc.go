@@ -6,6 +6,7 @@
 //     topics of its own.
 //   - StartProcess runs a cdcpub that the test can signal, freeze and kill.
 //   - Proxy stands between a client and a server and cuts, freezes or delays.
+//   - FakeKafka answers what no real broker does on request.
 //   - Webhook keeps the alerts that cdcpub sends.
 //   - ReadAll, Follow and Consumer tell what is in a topic; Oracle tells what
 //     PostgreSQL committed, by another slot and another decoder than ours. They

@@ -14,10 +14,11 @@ import (
 // Proxy forwards TCP connections to a target and can do to them what networks
 // do. Its methods are safe from any goroutine.
 type Proxy struct {
-	addr, target string
+	addr string
 
 	mu       sync.Mutex
-	changed  sync.Cond    // on mu: any change of the fields below
+	changed  sync.Cond // on mu: any change of the fields below
+	target   string
 	listener net.Listener // nil while cut or closed
 	pairs    map[*pair]struct{}
 	frozen   bool
@@ -56,6 +57,14 @@ func NewProxy(target string) (*Proxy, error) {
 
 // Addr is where clients connect. It never changes.
 func (p *Proxy) Addr() string { return p.addr }
+
+// Retarget closes all connections and forwards new ones to another target.
+func (p *Proxy) Retarget(target string) {
+	p.update(func() {
+		p.target = target
+		p.closePairs()
+	})
+}
 
 // Cut closes all connections and refuses new ones.
 func (p *Proxy) Cut() {
@@ -166,14 +175,17 @@ func (p *Proxy) accept(listener net.Listener) {
 // serve forwards one connection. The client is accepted before the target is
 // known to answer; when it does not, the client sees a closed connection.
 func (p *Proxy) serve(listener net.Listener, client net.Conn) {
-	server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", target, 5*time.Second)
 	if err != nil {
 		client.Close()
 		return
 	}
 	both := &pair{client: client, server: server}
 	p.mu.Lock()
-	if p.listener != listener { // cut meanwhile
+	if p.listener != listener || p.target != target { // cut meanwhile
 		p.mu.Unlock()
 		both.close()
 		return

@@ -215,3 +215,19 @@ func TestProxySwallowLosesBytesForGood(t *testing.T) {
 		t.Errorf("%d connections, want 3", n)
 	}
 }
+
+func TestProxyRetargetSendsNewConnectionsElsewhere(t *testing.T) {
+	proxy, first := proxied(t)
+	address, second := echo(t)
+	before := dial(t, proxy)
+	before.say(t, "one")
+	before.hear(t, "one")
+	proxy.Retarget(address)
+	before.hearEnd(t)
+	after := dial(t, proxy)
+	after.say(t, "two")
+	after.hear(t, "two")
+	if got := []string{<-first, <-second}; got[0] != "one" || got[1] != "two" {
+		t.Errorf("received %q", got)
+	}
+}

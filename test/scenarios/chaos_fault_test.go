@@ -24,7 +24,10 @@ const (
 	onBroker
 	onKafkaLink
 	onTopic
+	onLeaders
+	onAnswers
 	onDatabase
+	onSlot
 )
 
 // chaosKind is one kind of fault: what begins it and what ends it, after it has
@@ -35,12 +38,22 @@ type chaosKind struct {
 	shortest, longest time.Duration
 	begin             func(*chaosWorld, chaosFault) error
 	end               func(*chaosWorld, chaosFault) error
+	// only says which schedules may have it; nil: all.
+	only func(chaosSchedule) bool
 	// repeats: what comes again has no bound that follows from the window.
 	// PostgreSQL may come back with an older position than was confirmed; over a
 	// link that is broken it does not hear what was confirmed of the rows that
 	// lay in the buffers of the sockets.
 	repeats bool
 }
+
+func (k chaosKind) fits(s chaosSchedule) bool { return k.only == nil || k.only(s) }
+
+// Only real brokers are processes behind proxies; only the fake answers as it is
+// told.
+func onRealKafka(s chaosSchedule) bool { return !s.fake }
+func onFakeKafka(s chaosSchedule) bool { return s.fake }
+func onThree(s chaosSchedule) bool     { return !s.fake && s.brokers == 3 }
 
 const tenth = 100 * time.Millisecond
 
@@ -76,39 +89,63 @@ var chaosKinds = map[string]chaosKind{
 		begin: func(w *chaosWorld, _ chaosFault) error { return w.pg.Stop(pgserver.Fast, w.options.patience) },
 		end:   func(w *chaosWorld, _ chaosFault) error { return w.pg.Start(w.ctx) }},
 
-	"broker killed": {place: onBroker, weight: 2, longest: time.Second,
+	"broker killed": {place: onBroker, only: onRealKafka, weight: 2, longest: time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { return w.kafka.Kill(f.target) },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Start(w.ctx, f.target) }},
-	"broker stopped": {place: onBroker, weight: 1, longest: time.Second,
+	"broker stopped": {place: onBroker, only: onRealKafka, weight: 1, longest: time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { return w.kafka.Stop(f.target) },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Start(w.ctx, f.target) }},
-	"broker frozen": {place: onBroker, weight: 2, shortest: 5 * tenth, longest: 6 * time.Second,
+	"broker frozen": {place: onBroker, only: onRealKafka, weight: 2, shortest: 5 * tenth, longest: 6 * time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { return w.kafka.Freeze(f.target) },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Thaw(f.target) }},
-	"link to Kafka cut": {place: onKafkaLink, weight: 2, longest: 3 * time.Second,
+	"link to Kafka cut": {place: onKafkaLink, only: onRealKafka, weight: 2, longest: 3 * time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { w.kafka.Proxy(f.target).Cut(); return nil },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Proxy(f.target).Restore() }},
-	"link to Kafka frozen": {place: onKafkaLink, weight: 3, shortest: 5 * tenth, longest: 8 * time.Second,
+	"link to Kafka frozen": {place: onKafkaLink, only: onRealKafka, weight: 3, shortest: 5 * tenth, longest: 8 * time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { w.kafka.Proxy(f.target).Freeze(); return nil },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Proxy(f.target).Restore() }},
-	"link to Kafka swallows": {place: onKafkaLink, weight: 2, shortest: 5 * tenth, longest: 5 * time.Second,
+	"link to Kafka swallows": {place: onKafkaLink, only: onRealKafka, weight: 2, shortest: 5 * tenth, longest: 5 * time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { w.kafka.Proxy(f.target).Swallow(); return nil },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Proxy(f.target).Restore() }},
-	"link to Kafka slow": {place: onKafkaLink, weight: 1, shortest: time.Second, longest: 4 * time.Second,
+	"link to Kafka slow": {place: onKafkaLink, only: onRealKafka, weight: 1, shortest: time.Second, longest: 4 * time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error {
 			w.kafka.Proxy(f.target).SetLatency(50 * time.Millisecond)
 			return nil
 		},
 		end: func(w *chaosWorld, f chaosFault) error { return w.kafka.Proxy(f.target).Restore() }},
-	"answers of Kafka lost": {place: onKafkaLink, weight: 3, shortest: 3 * tenth, longest: 3 * time.Second,
+	"answers of Kafka lost": {place: onKafkaLink, only: onRealKafka, weight: 3, shortest: 3 * tenth, longest: 3 * time.Second,
 		begin: func(w *chaosWorld, f chaosFault) error { w.kafka.Proxy(f.target).DropResponses(); return nil },
 		end:   func(w *chaosWorld, f chaosFault) error { return w.kafka.Proxy(f.target).Restore() }},
-	"not enough replicas": {place: onTopic, weight: 1, shortest: 5 * tenth, longest: 3 * time.Second,
+	"not enough replicas": {place: onTopic, only: onRealKafka, weight: 1, shortest: 5 * tenth, longest: 3 * time.Second,
 		begin: func(w *chaosWorld, _ chaosFault) error { return w.configure("min.insync.replicas", "4") },
 		end:   func(w *chaosWorld, _ chaosFault) error { return w.configure("min.insync.replicas", "") }},
-	"record too large": {place: onTopic, weight: 1, shortest: 5 * tenth, longest: 3 * time.Second,
+	"record too large": {place: onTopic, only: onRealKafka, weight: 1, shortest: 5 * tenth, longest: 3 * time.Second,
 		begin: func(w *chaosWorld, _ chaosFault) error { return w.configure("max.message.bytes", "700") },
 		end:   (*chaosWorld).raiseLimit},
+
+	"disk of a broker full": {place: onBroker, only: onRealKafka, weight: 1, longest: time.Second, begin: (*chaosWorld).fillDisk,
+		end: func(w *chaosWorld, f chaosFault) error { return w.kafka.Start(w.ctx, f.target) }},
+	"leader moves": {place: onLeaders, only: onThree, weight: 4, longest: 4 * time.Second, begin: (*chaosWorld).moveLeaders},
+
+	"produce errors of every code": {place: onAnswers, only: onFakeKafka, weight: 4, shortest: time.Second, longest: 5 * time.Second,
+		begin: (*chaosWorld).refuseProduce, end: (*chaosWorld).endAnswers},
+	"appended and answered with errors": {place: onAnswers, only: onFakeKafka, weight: 4, shortest: time.Second, longest: 5 * time.Second,
+		begin: (*chaosWorld).refuseAppended, end: (*chaosWorld).endAnswers},
+	"acks slow": {place: onAnswers, only: onFakeKafka, weight: 4, shortest: 2 * time.Second, longest: 8 * time.Second,
+		begin: (*chaosWorld).slowAcks, end: (*chaosWorld).endAnswers},
+	"records refused": {place: onAnswers, only: onFakeKafka, weight: 2, shortest: 5 * tenth, longest: 2 * time.Second,
+		begin: (*chaosWorld).refuseRecords, end: (*chaosWorld).endAnswersAndRestart},
+	"producer fenced": {place: onAnswers, only: onFakeKafka, weight: 2, shortest: 5 * tenth, longest: 2 * time.Second,
+		begin: (*chaosWorld).fenceProducer, end: (*chaosWorld).endAnswersAndRestart},
+	"coordinator refuses": {place: onAnswers, only: onFakeKafka, weight: 2, shortest: time.Second, longest: 4 * time.Second,
+		begin: (*chaosWorld).refuseClaims, end: (*chaosWorld).endAnswers},
+	"leaders shuffled": {place: onLeaders, only: onFakeKafka, weight: 2, longest: 4 * time.Second, begin: (*chaosWorld).shuffleLeaders},
+
+	"standby promoted": {place: onPostgres, only: func(s chaosSchedule) bool { return s.standby }, repeats: true, begin: (*chaosWorld).promote},
+	"slot dropped": {place: onSlot, only: func(s chaosSchedule) bool { return !s.standby }, weight: 1, longest: time.Second, repeats: true,
+		begin: (*chaosWorld).dropSlotUnderLoad, end: (*chaosWorld).createSlotAgain},
+	"slot invalidated": {place: onSlot, only: func(s chaosSchedule) bool { return s.version == "18" && !s.standby }, weight: 2, longest: time.Second, repeats: true,
+		begin: (*chaosWorld).invalidateSlot, end: (*chaosWorld).createSlotAgain},
 
 	"long transaction":    {place: onDatabase, weight: 1, shortest: time.Second, longest: 6 * time.Second, begin: (*chaosWorld).longTransaction},
 	"foreign transaction": {place: onDatabase, weight: 1, begin: (*chaosWorld).foreignTransaction},
@@ -156,10 +193,13 @@ func (w *chaosWorld) configure(key, value string) error {
 func (w *chaosWorld) again(do func() error) error {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
-	for {
+	for tries := 1; ; tries++ {
 		err := do()
 		if err == nil {
 			return nil
+		}
+		if tries == 50 {
+			w.note("still tries: %v", err)
 		}
 		select {
 		case <-ticker.C:
@@ -175,12 +215,7 @@ func (w *chaosWorld) raiseLimit(chaosFault) error {
 	if err := w.configure("max.message.bytes", ""); err != nil {
 		return err
 	}
-	for i := range w.publishers {
-		if err := w.process(i).Signal(syscall.SIGTERM); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.restart()
 }
 
 // longTransaction holds a row back that was inserted early.

@@ -6,24 +6,25 @@ import (
 )
 
 // reduceChaos takes faults out of a schedule that fails, as long as what is left
-// fails in two of three tries, and returns what cannot be taken out.
-func reduceChaos(s chaosSchedule, fails func(chaosSchedule) bool) chaosSchedule {
-	mostly := func(s chaosSchedule) bool {
+// fails in two of three tries, and returns what cannot be taken out. Each try is
+// told to note.
+func reduceChaos(s chaosSchedule, fails func(chaosSchedule) bool, note func(format string, args ...any)) chaosSchedule {
+	mostly := func(s chaosSchedule, without chaosFault) bool {
 		failed := 0
-		for try := range 3 {
+		for try := 1; ; try++ {
 			if fails(s) {
 				failed++
 			}
-			if failed == 2 || try-failed == 1 { // decided
-				break
+			if failed == 2 || try-failed == 2 { // decided
+				note("without %q: failed in %d of %d tries", without, failed, try)
+				return failed == 2
 			}
 		}
-		return failed == 2
 	}
 	for i := 0; i < len(s.faults); {
 		less := s
 		less.faults = slices.Delete(slices.Clone(s.faults), i, i+1)
-		if mostly(less) {
+		if mostly(less, s.faults[i]) {
 			s, i = less, 0
 		} else {
 			i++
@@ -54,7 +55,7 @@ func TestReducingLeavesWhatTheFailureNeeds(t *testing.T) {
 	}
 	for name, c := range cases {
 		left := ""
-		for _, f := range reduceChaos(s, c.fails).faults {
+		for _, f := range reduceChaos(s, c.fails, t.Logf).faults {
 			left += f.kind
 		}
 		if left != c.left {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,7 +15,8 @@ import (
 )
 
 var (
-	chaosSeeds   = flag.String("chaos.seeds", "1,2", "seeds of the schedules to run: numbers and ranges, 1,5,10-20")
+	chaosSeeds   = flag.String("chaos.seeds", "12,58", "seeds of the schedules to run: numbers and ranges, 1,5,10-20")
+	chaosOnly    = flag.String("chaos.kinds", "", "of the seeds, run only those whose schedule has a fault of one of these kinds: \"leader moves,slot dropped\"")
 	chaosFile    = flag.String("chaos.report", "", "Markdown file that a line of each run is added to")
 	chaosOverlay = flag.String("chaos.overlay", "", "file that replaces source files of cdcpub, as `go build -overlay` has it: a fault to be found")
 	chaosReduce  = flag.Bool("chaos.reduce", false, "take faults out of a schedule that fails until it no longer does")
@@ -25,6 +27,9 @@ var (
 // not replayed.
 func TestChaos(t *testing.T) {
 	seeds, err := seedsOf(*chaosSeeds)
+	if err == nil {
+		seeds, err = seedsWith(seeds, *chaosOnly)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +49,7 @@ func TestChaos(t *testing.T) {
 			if complaints != "" {
 				t.Errorf("%s\n%s", schedule, complaints)
 				if *chaosReduce {
-					t.Logf("what it needs to fail:\n%s", reduceChaos(schedule, func(s chaosSchedule) bool {
-						_, complaints := tryChaos(t, s, binary)
-						return complaints != ""
-					}))
+					t.Logf("what it needs to fail:\n%s", reduceByRunning(t, schedule, binary))
 				}
 			}
 		})
@@ -57,6 +59,22 @@ func TestChaos(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// reduceByRunning is reduceChaos by runs. Each is a subtest of its own, which
+// ends its servers and never fails.
+func reduceByRunning(t *testing.T, schedule chaosSchedule, binary string) chaosSchedule {
+	tries := 0
+	reduced := reduceChaos(schedule, func(s chaosSchedule) (failed bool) {
+		tries++
+		t.Run(fmt.Sprintf("try_%d", tries), func(t *testing.T) {
+			_, complaints := tryChaos(t, s, binary)
+			failed = complaints != ""
+		})
+		return failed
+	}, t.Logf)
+	t.Logf("%d tries, %d of %d faults left", tries, len(reduced.faults), len(schedule.faults))
+	return reduced
 }
 
 // tryChaos runs a schedule and returns what is wrong with the outcome.
@@ -90,6 +108,26 @@ func seedsOf(text string) ([]uint64, error) {
 		}
 	}
 	return slices.Compact(seeds), nil
+}
+
+// seedsWith are those of the seeds whose schedules have a fault of one of the
+// kinds; "" means any.
+func seedsWith(seeds []uint64, kinds string) ([]uint64, error) {
+	if kinds == "" {
+		return seeds, nil
+	}
+	wanted := strings.Split(kinds, ",")
+	for i, kind := range wanted {
+		wanted[i] = strings.TrimSpace(kind)
+		if _, known := chaosKinds[wanted[i]]; !known {
+			return nil, fmt.Errorf("there is no kind of fault %q, but %q", wanted[i], slices.Sorted(maps.Keys(chaosKinds)))
+		}
+	}
+	kept := slices.DeleteFunc(seeds, func(seed uint64) bool { return !scheduleOf(seed).has(wanted) })
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("no schedule of the seeds has a fault %q", kinds)
+	}
+	return kept, nil
 }
 
 // chaosCommit is what was tested.

@@ -18,7 +18,7 @@ func (s *stand) sample(ctx context.Context, conn *pgx.Conn) (verify.Sample, erro
 	if err != nil {
 		return sample, err
 	}
-	sample.End, err = harness.EndOffsets(ctx, s.kafka.Direct(), s.topics...)
+	sample.End, err = harness.EndOffsets(ctx, s.brokers.Direct(), s.topics...)
 	return sample, err
 }
 
@@ -123,7 +123,7 @@ func (s *stand) judge(adjust func(*verify.Options)) verify.Report {
 		adjust(&opts)
 	}
 	checker := verify.NewChecker(s.rows, opts)
-	s.no(harness.ReadEach(s.ctx, s.kafka.Direct(), s.topics, func(r verify.Record) error {
+	s.no(harness.ReadEach(s.ctx, s.brokers.Direct(), s.topics, func(r verify.Record) error {
 		checker.Add(r)
 		return nil
 	}))

@@ -21,9 +21,10 @@ const patience = 120 * time.Second
 
 // options say how a stand differs from the usual one.
 type options struct {
-	postgres *pgserver.Server // nil: the shared server
-	kafka    *harness.Cluster // nil: the shared cluster
-	binary   string           // "": the shared build, with the race detector
+	postgres *pgserver.Server   // nil: the shared server
+	kafka    *harness.Cluster   // nil: the shared cluster
+	fake     *harness.FakeKafka // instead of kafka
+	binary   string             // "": the shared build, with the race detector
 	// partitions of each topic; 0 means 3.
 	partitions int
 	replicas   int
@@ -65,8 +66,9 @@ type stand struct {
 	options options
 	began   time.Time
 	pg      *pgserver.Server
-	kafka   *harness.Cluster
-	url     string // of the database
+	kafka   *harness.Cluster // nil with a fake
+	brokers brokers          // kafka or the fake
+	url     string           // of the database
 	slot    string
 	topic   string   // of aggregate type order
 	topics  []string // that and those of the further types
@@ -83,6 +85,13 @@ type stand struct {
 	rows     []verify.Row // of the history, as far as it was read
 }
 
+// brokers are what records go to.
+type brokers interface {
+	Brokers() []string // for clients
+	Direct() []string  // for witnesses
+	CreateTopic(ctx context.Context, name string, partitions, replicas int, configs map[string]string) error
+}
+
 const aggregates = 50
 
 func newStand(t testing.TB, o options) *stand {
@@ -94,8 +103,11 @@ func newStand(t testing.TB, o options) *stand {
 	if s.pg == nil {
 		s.pg = shared.Postgres(t, "")
 	}
-	if s.kafka == nil {
+	if s.kafka == nil && o.fake == nil {
 		s.kafka = shared.Kafka(t, harness.KafkaOptions{})
+	}
+	if s.brokers = s.kafka; o.fake != nil {
+		s.brokers = o.fake
 	}
 	if s.options.binary == "" {
 		s.options.binary = shared.Binary(t, harness.BuildOptions{Race: true})
@@ -141,7 +153,7 @@ func (s *stand) topicOf(kind string) string { return "scenario." + s.slot + "." 
 func (s *stand) createTopics() {
 	s.t.Helper()
 	for _, topic := range s.topics {
-		s.no(s.kafka.CreateTopic(s.ctx, topic, s.options.partitions, s.options.replicas, s.options.topic))
+		s.no(s.brokers.CreateTopic(s.ctx, topic, s.options.partitions, s.options.replicas, s.options.topic))
 	}
 }
 
@@ -168,7 +180,7 @@ func (s *stand) config() string {
 	}
 	brokers := s.options.brokers
 	if brokers == nil {
-		brokers = s.kafka.Brokers()
+		brokers = s.brokers.Brokers()
 	}
 	var tables strings.Builder
 	for _, table := range s.options.tables {
