@@ -118,6 +118,9 @@ func (r *report) write(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	if err := os.MkdirAll(*reportTo, 0o755); err != nil {
+		b.Fatal(err)
+	}
 	for suffix, content := range map[string][]byte{".json": append(data, '\n'), ".md": []byte(r.markdown())} {
 		if err := os.WriteFile(filepath.Join(*reportTo, *reportAs+suffix), content, 0o644); err != nil {
 			b.Fatal(err)
