@@ -47,6 +47,10 @@ var faults = map[string]struct {
 	"no walsender left, and ours runs": {func(f *Facts) {
 		f.Postgres.About.Senders, f.ourSlot().Active = 10, true
 	}, nil, nil},
+	"few connections": {func(f *Facts) { f.Postgres.About.ConnectionLimit = pointer(3) },
+		[]string{"warn postgres.role"}, []string{"may have 3 connections", `ALTER ROLE "publisher" CONNECTION LIMIT 8;`}},
+	"enough connections":                     {func(f *Facts) { f.Postgres.About.ConnectionLimit = pointer(8) }, nil, nil},
+	"few connections do not bind superusers": {func(f *Facts) { f.Postgres.About.ConnectionLimit, f.Postgres.About.Superuser = pointer(1), true }, nil, nil},
 	"no REPLICATION": {func(f *Facts) {
 		f.Postgres.About.Replication = false
 		f.Postgres.Replication = Replication{Refused: &Failure{"permission denied to start WAL sender", "42501"}}

@@ -101,6 +101,8 @@ type About struct {
 	Superuser   bool   `json:"superuser"`
 	Replication bool   `json:"replication"`
 	Monitor     bool   `json:"monitor"`
+	// ConnectionLimit is the role's CONNECTION LIMIT, nil for none.
+	ConnectionLimit *int `json:"connection_limit"`
 	// CloudRoles are those roles of managed services that exist on the server;
 	// MemberOf those of them that the role belongs to.
 	CloudRoles []string `json:"cloud_roles"`

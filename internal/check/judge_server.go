@@ -178,10 +178,18 @@ func (j *judge) freeSenders() outcome {
 	return ok("%d of %d walsenders in use", used, limit)
 }
 
+// minConnections is what two processes on one slot open at the same time: one of
+// them the stream, each its monitor and a look at the slot, without which a
+// session does not begin to publish; and room for one that is being replaced.
+const minConnections = 8
+
 func (j *judge) role() outcome {
 	about := j.Postgres.About
 	accepted := j.Postgres.Replication.Refused == nil
-	switch {
+	switch limit := about.ConnectionLimit; {
+	case about.mayReplicate() && !about.Superuser && limit != nil && *limit < minConnections:
+		return warn("%s may have %d connections at a time: a publisher and its standby need up to %d, and publish nothing while they cannot look who holds the slot", about.Role, *limit, minConnections).
+			cured("as a superuser", fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT %d;", ident(about.Role), minConnections))
 	case about.Superuser:
 		return ok("%s is a superuser; REPLICATION alone would do", about.Role)
 	case about.Replication:

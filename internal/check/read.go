@@ -116,6 +116,7 @@ const aboutSQL = `SELECT row_to_json(x)::text FROM (SELECT
 	current_setting('server_encoding') AS server_encoding,
 	(SELECT count(*) FROM pg_stat_replication WHERE pid <> $1) AS senders,
 	r.rolname AS role, r.rolsuper AS superuser, r.rolreplication AS replication,
+	NULLIF(r.rolconnlimit, -1) AS connection_limit,
 	pg_has_role('pg_monitor', 'USAGE') AS monitor,
 	ARRAY(SELECT rolname FROM pg_roles m WHERE rolname = ANY ($2) ORDER BY rolname) AS cloud_roles,
 	ARRAY(SELECT rolname FROM pg_roles m WHERE rolname = ANY ($2) AND pg_has_role(r.oid, m.oid, 'MEMBER') ORDER BY rolname) AS member_of,
