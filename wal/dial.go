@@ -19,9 +19,9 @@ import (
 )
 
 // dialing: while a connection is not there after some seconds, which is longer
-// than a server takes to delay a refused password and a network to repeat a lost
-// SYN once, another one is tried beside it. It goes on trying, since the server
-// may only be slow. A server has max_wal_senders connections to give, and those on
+// than a network takes to repeat a lost SYN once, and servers to delay a refused
+// password (unless auth_delay has more, when it counts twice), another one is
+// tried beside it. The first goes on, since the server may only be slow. A server has max_wal_senders connections to give, and those on
 // which its answer was lost cost one for a minute or longer: hence so few.
 var dialing = hedge.Policy{Interval: 3 * time.Second, Most: 2}
 
@@ -58,11 +58,7 @@ func dial(ctx context.Context, base *pgconn.Config, settings map[string]string) 
 
 func dialOnce(ctx context.Context, base *pgconn.Config, settings map[string]string) (*link, error) {
 	config := base.Copy()
-	for name, value := range settings {
-		// The same name in other letters would be sent too, in random order.
-		maps.DeleteFunc(config.RuntimeParams, func(given, _ string) bool { return strings.EqualFold(given, name) })
-		config.RuntimeParams[name] = value
-	}
+	apply(config, settings)
 	// The driver dials once per address. Later, when a read has failed, it would
 	// dial again in the background to cancel what it takes for a query.
 	var dialed *link
@@ -86,6 +82,15 @@ func dialOnce(ctx context.Context, base *pgconn.Config, settings map[string]stri
 	dialed.pg = pg
 	dialed.touch()
 	return dialed, nil
+}
+
+// apply makes settings those that the session begins with.
+func apply(config *pgconn.Config, settings map[string]string) {
+	for name, value := range settings {
+		// The same name in other letters would be sent too, in random order.
+		maps.DeleteFunc(config.RuntimeParams, func(given, _ string) bool { return strings.EqualFold(given, name) })
+		config.RuntimeParams[name] = value
+	}
 }
 
 // redialLimit bounds the tries beside the first.
@@ -132,7 +137,7 @@ func knock(ctx context.Context, dial pgconn.DialFunc, network, address string) e
 
 // minOpening bounds from below how long a server may say nothing to a question
 // before the stream: it reads catalogs, where a keepalive is at hand.
-const minOpening = 5 * time.Second
+const minOpening = 10 * time.Second
 
 // unlessSilent returns a context that ends when the server says nothing for limit,
 // and what releases it. The server itself gives up on a walsender after about as

@@ -72,7 +72,7 @@ func (e *SlotInUseError) Error() string {
 	if e.Address != "" {
 		holder += ", from " + e.Address
 	}
-	return fmt.Sprintf("slot %s is in use by %s; waiting as standby until it is free (if nothing is published, /status of the holder says why; to end it: SELECT pg_terminate_backend(%d))", e.Slot, holder, e.PID)
+	return fmt.Sprintf("slot %s is in use by %s; waiting as standby until it is free (if nothing is published, /status of the holder says why; to end it, which also accepts what it may wait for: SELECT pg_terminate_backend(%d))", e.Slot, holder, e.PID)
 }
 
 func (e *SlotInUseError) Unwrap() error { return e.Cause }

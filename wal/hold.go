@@ -68,7 +68,7 @@ func (s *Stream) hold(ctx context.Context) error {
 	}
 	s.held.sent, s.held.trust = held.at, s.link.trust
 	s.held.stream(s.mayWait)
-	s.probes.again(lookAtSlot(s.config.Connect, s.link.place, s.config.Slot, held.walsender), held.at)
+	s.probes.again(s.config.lookAtSlot(s.link.place, held.walsender), held.at)
 	s.link.renew(held.at)
 	return nil
 }

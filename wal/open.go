@@ -189,7 +189,7 @@ func (c *Config) begin(ctx context.Context, l *link) (*Stream, error) {
 		config: *c, identity: identity, link: l, start: slot.confirmed, received: slot.confirmed,
 		decoder: NewDecoder(known), free: make(chan *Batch, 4),
 		pacer:  pacer{interval: c.StatusInterval, last: time.Now()},
-		probes: prober{timeout: c.WALSenderTimeout, look: lookAtSlot(c.Connect, l.place, c.Slot, walsender), asked: make(chan chan<- error, 1)},
+		probes: prober{timeout: c.WALSenderTimeout, look: c.lookAtSlot(l.place, walsender), asked: make(chan chan<- error, 1)},
 		wake:   make(chan struct{}, 1), finish: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.batch = s.newBatch()

@@ -187,15 +187,21 @@ func later(a, b time.Time) time.Time {
 // the slot. A server that is shutting down answers with SQLSTATE 57P03
 // (cannot_connect_now). One that has no connection left (53300) may still have
 // one for a walsender, which are counted apart.
-func lookAtSlot(connect func(context.Context) (*ConnConfig, error), stream place, slot string, ours backend) func(context.Context) error {
+//
+// The session has the settings of the stream's: a role with a statement_timeout
+// that no statement meets could else never publish.
+func (c *Config) lookAtSlot(stream place, ours backend) func(context.Context) error {
+	settings := c.sessionSettings()
+	delete(settings, "replication")
 	return func(ctx context.Context) error {
-		config, err := connect(ctx)
+		ctx, cancel := context.WithTimeout(ctx, probeLimit)
+		defer cancel()
+		config, err := c.Connect(ctx)
 		if err != nil {
 			return err
 		}
 		config = stream.only(config)
-		ctx, cancel := context.WithTimeout(ctx, probeLimit)
-		defer cancel()
+		apply(config, settings)
 		conn, err := pgconn.ConnectConfig(ctx, config)
 		if refusedWith(err, "53300") {
 			config.RuntimeParams["replication"] = "database"
@@ -208,7 +214,7 @@ func lookAtSlot(connect func(context.Context) (*ConnConfig, error), stream place
 			return err
 		}
 		defer conn.Close(ctx)
-		return holds(&catalog{ctx: ctx, conn: conn}, slot, ours)
+		return holds(&catalog{ctx: ctx, conn: conn}, c.Slot, ours)
 	}
 }
 

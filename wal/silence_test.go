@@ -229,7 +229,7 @@ func TestALookIsBoundedAndKeepsNoConnection(t *testing.T) {
 		server := newFakeServer(t)
 		server.dialed = 1 // what comes is a look
 		config := server.config()
-		look := lookAtSlot(config.Connect, place{"tcp", "192.0.2.1:5432"}, fakeSlot, backend{walsenderPID, walsenderBegan})
+		look := config.lookAtSlot(place{"tcp", "192.0.2.1:5432"}, backend{walsenderPID, walsenderBegan})
 		ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 		defer cancel()
 		if err := look(ctx); err != nil {

@@ -314,7 +314,7 @@ func TestSlotTakeover(t *testing.T) {
 	const holder = `The holder of slot shop at SERVER will be ended: pid PID, application_name %q, user postgres, from 127.0.0.1, connected since TIME.
 What it has published but not confirmed (after LSN LSN) is published again by the next one: repeats, never losses.
 `
-	ours := fmt.Sprintf(holder, "cdcpub") + "If it is blocked because a topic was created again or its partition count changed, the next one accepts the topic as it is.\nIf it is not stopped, it connects again after 3 s: a standby has the slot by then, and if there is none, it takes the slot back.\n"
+	ours := fmt.Sprintf(holder, "cdcpub") + "If it is blocked because a topic was created again or its partition count changed, a standby accepts the topic as it is; without a standby it takes the slot back and stays blocked: restart it instead.\nIf it is not stopped, it connects again after 3 s: a standby has the slot by then, and if there is none, it takes the slot back.\n"
 	o.run(t, "", "takeover").says(t, exitUsage, "", ours+"cdcpub: nothing was done: there is no terminal to ask on; give --yes if this is what you want\n")
 	o.run(t, "", "takeover", "--yes").says(t, exitDone, "ended pid PID; slot shop is free\n", ours)
 

@@ -87,6 +87,6 @@ func (c *slotTakeoverCommand) announce(a *action, slot *slotmon.Slot) {
 		a.say("If it is a connector, Kafka Connect starts it again and it takes the slot back: stop the connector first.")
 		return
 	}
-	a.say("If it is blocked because a topic was created again or its partition count changed, the next one accepts the topic as it is.")
+	a.say("If it is blocked because a topic was created again or its partition count changed, a standby accepts the topic as it is; without a standby it takes the slot back and stays blocked: restart it instead.")
 	a.say("If it is not stopped, it connects again after 3 s: a standby has the slot by then, and if there is none, it takes the slot back.")
 }

@@ -40,7 +40,10 @@ const fenceRenewal = 6 * time.Hour
 // used have the order in which their sessions had the slot, whatever was held up
 // on its way, and what is refused is always the earlier holder. A claim that
 // comes late, when another session has the slot, gives an epoch beyond that
-// one's, but it is never used, and so no partition knows it.
+// one's, but it is never used, and so no partition knows it. The exception is a
+// session that takes the slot a second time, to confirm what lies in front of an
+// unconvertible text: one that had the slot in between has the later epoch, and
+// the session ends when it is refused.
 //
 // Without the look, a session that has lost the slot without hearing of it could
 // take an epoch beyond its successor's and write behind it. What it hears on the

@@ -25,6 +25,26 @@ func newLookedAt() *lookedAt { return &lookedAt{make(chan struct{}), make(chan e
 
 func (l *lookedAt) Leased() bool { return true }
 
+// question waits for one.
+func (l *lookedAt) question(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.asked:
+	case <-patiently(t).Done():
+		t.Fatal("PostgreSQL was not asked")
+	}
+}
+
+// answer answers the question that waits.
+func (l *lookedAt) answer(t *testing.T, err error) {
+	t.Helper()
+	select {
+	case l.answers <- err:
+	case <-patiently(t).Done():
+		t.Fatal("nobody waits for PostgreSQL's answer")
+	}
+}
+
 func (l *lookedAt) Look(ctx context.Context) error {
 	select {
 	case l.asked <- struct{}{}:
@@ -59,28 +79,28 @@ func TestNoBatchIsSentBeforePostgreSQLHasSaidThatTheSlotIsOurs(t *testing.T) {
 	}
 	var none, first, second batchHeader
 	s.Send(s.numbered("orders", 10, oneKey))
-	<-slot.asked
+	slot.question(t)
 	sentAs(none, "before PostgreSQL was asked")
 	s.eventually("the stall is named", func() bool {
-		slot.answers <- errors.New("no route to host")
-		<-slot.asked
+		slot.answer(t, errors.New("no route to host"))
+		slot.question(t)
 		return slices.ContainsFunc(s.Status().Partitions, func(p pipeline.PartitionStatus) bool {
 			return strings.HasPrefix(p.Stall, unprovenStall) && strings.HasSuffix(p.Stall, "no route to host")
 		})
 	})
 	sentAs(none, "although PostgreSQL has not answered")
-	slot.answers <- nil
+	slot.answer(t, nil)
 	s.acks(10)
 	first = <-seen
 
 	c.Fault(kfake.Fault{Keys: produceKey, Err: kerr.InvalidProducerEpoch, Count: 1})
 	s.Send(s.numbered("orders", 10, oneKey))
-	<-slot.asked
+	slot.question(t)
 	sentAs(first, "before PostgreSQL was asked")
-	slot.answers <- errors.New("no route to host")
-	<-slot.asked
+	slot.answer(t, errors.New("no route to host"))
+	slot.question(t)
 	sentAs(first, "although PostgreSQL has not answered")
-	slot.answers <- nil
+	slot.answer(t, nil)
 	s.acks(20)
 	second = <-seen
 	if held := client.claims[fenceID]; second.producer != first.producer || second.epoch <= first.epoch || second.epoch != held.epoch {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
 
 	"github.com/cdcpub/cdcpub/wal"
@@ -15,8 +14,8 @@ import (
 // What only this process remembers, only this process stops for. A topic that
 // was created again looks to a standby like any other, so that one must not
 // have the slot before a human has decided. PostgreSQL gives the slot to one
-// connection: the process that is blocked keeps it, with nothing read, sent or
-// confirmed, until it is restarted. Then whoever gets the slot goes on.
+// connection: the process that is blocked keeps it, with nothing handed over, sent
+// or confirmed, until it is restarted. Then whoever gets the slot goes on.
 //
 // Hence of two processes that which has the slot remembers the topics, and that
 // which has lost it to the other forgets them: otherwise a decision would have
@@ -37,9 +36,13 @@ func (p *Publisher) keeps(err error) bool {
 	return !p.config.ExitOnStop && errors.As(err, &known) && known.Remembered()
 }
 
-// keepInterval bounds the pauses between tries to have the slot back: a standby
-// tries every standbyInterval.
-const keepInterval = standbyInterval / 2
+// Between tries to have the slot back there are keepInterval, since a standby
+// tries every standbyInterval, or where the server refuses this process
+// refusedInterval: a standby may be one that it does not refuse.
+const (
+	keepInterval    = 200 * time.Millisecond
+	refusedInterval = 5 * time.Second
+)
 
 // keptError is why a human must act before the slot is given up.
 type keptError struct {
@@ -57,7 +60,7 @@ func (e *keptError) Error() string {
 
 func (e *keptError) Unwrap() error { return e.cause }
 
-// keep holds the slot, with nothing read or confirmed, until stop or the end of
+// keep holds the slot, with nothing handed over or confirmed, until stop or the end of
 // the stream, whose error it returns.
 func (p *Publisher) keep(ctx context.Context, stop <-chan struct{}, r *reading) error {
 	p.keeping(r.stream)
@@ -93,8 +96,8 @@ func (p *Publisher) keeping(stream *wal.Stream) {
 
 // keepAgain decides what follows when the slot could not be kept: it is taken
 // back, soon, unless another cdcpub has it.
-func (p *Publisher) keepAgain(err error, retries backoff.BackOff) time.Duration {
-	pause := min(retries.NextBackOff(), keepInterval)
+func (p *Publisher) keepAgain(err error) time.Duration {
+	pause := keepInterval
 	switch classify(err) {
 	case wait:
 		if p.held(err); p.past.since.published {
@@ -103,11 +106,14 @@ func (p *Publisher) keepAgain(err error, retries backoff.BackOff) time.Duration 
 			p.enter(Standby, err)
 			return standbyInterval
 		}
+		if p.past.since.holder != nil {
+			pause = standbyInterval // it may hold the slot for long
+		}
 	case refused, decision:
 		err = p.locate(err)
 		p.past.since.called(err)
 		p.enter(Blocked, err)
-		return decisionInterval
+		return refusedInterval
 	}
 	if endOf(err) == EndTerminated {
 		pause = p.past.since.handOver()

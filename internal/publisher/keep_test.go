@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -41,14 +42,15 @@ func TestTheSlotIsKeptForWhatOnlyThisProcessRemembers(t *testing.T) {
 // stays an open question whatever else happens.
 func TestASlotThatIsKeptAndLostIsTakenBack(t *testing.T) {
 	for name, test := range map[string]struct {
-		err  error
-		says string
+		err   error
+		says  string
+		pause time.Duration
 	}{
-		"a lost connection":             {io.ErrUnexpectedEOF, "not held at present"},
-		"PostgreSQL is down":            {noServer, "not held at present"},
-		"our own walsender still lives": {heldBy(ownPID, "cdcpub"), "not held at present"},
-		"somebody looks into the slot":  {somebody, "not held at present"},
-		"a rotated password":            {stopFor(wal.AccessDenied), "what; next"},
+		"a lost connection":             {io.ErrUnexpectedEOF, "not held at present", keepInterval},
+		"PostgreSQL is down":            {noServer, "not held at present", keepInterval},
+		"our own walsender still lives": {heldBy(ownPID, "cdcpub"), "not held at present", keepInterval},
+		"somebody looks into the slot":  {somebody, "not held at present", standbyInterval},
+		"a rotated password":            {stopFor(wal.AccessDenied), "what; next", refusedInterval},
 	} {
 		p, _ := observed(nil)
 		p.kept = onlyHere{errors.New("the topic is another one")}
@@ -58,7 +60,7 @@ func TestASlotThatIsKeptAndLostIsTakenBack(t *testing.T) {
 		if err != nil || p.kept == nil || p.state.name != Blocked || !strings.Contains(p.state.cause.Error(), test.says) {
 			t.Errorf("%s: %s for %v, %v", name, p.state.name, p.state.cause, err)
 		}
-		if want := map[bool]int{true: int(decisionInterval), false: int(keepInterval)}[classify(test.err) == refused]; int(pause) != want {
+		if pause != test.pause {
 			t.Errorf("%s: pause %s", name, pause)
 		}
 	}
@@ -110,7 +112,7 @@ func TestAStandbyLetsTheOtherComeBackFirst(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if pause, err := p.next(err, &steady{}); err != nil || pause != comeback || p.state.name != Connecting {
+		if pause, err := p.next(err, &steady{}); err != nil || pause != comeback || p.state.name != Standby {
 			t.Errorf("%s: %s, pause %s, %v", name, p.state.name, pause, err)
 		}
 		if err := p.walConfig().BeforeStart(); err != nil {

@@ -200,7 +200,8 @@ func (o *own) connected(pid int, application string) {
 	}
 }
 
-// refused forgets the newest: the slot was in use, so that it has left nothing.
+// refused forgets the newest: it did not get the slot, or did not ask for it, so
+// that it has left nothing.
 func (o *own) refused() {
 	if n := len(o.pids); n > 0 {
 		o.pids = o.pids[:n-1]

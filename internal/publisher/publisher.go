@@ -164,10 +164,11 @@ func (p *Publisher) abandoned() error {
 // next decides what follows the end of a session: a pause, or the end of Run.
 func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, error) {
 	if errors.Is(err, errHandover) {
+		p.own.refused()
 		return handoverLook, nil // nothing has changed
 	}
 	if p.kept != nil {
-		return p.keepAgain(err, retries), nil
+		return p.keepAgain(err), nil
 	}
 	var unpublishable *pipeline.UnpublishableError
 	if errors.As(err, &unpublishable) {
@@ -207,12 +208,14 @@ func (p *Publisher) next(err error, retries backoff.BackOff) (time.Duration, err
 		p.enter(Blocked, err)
 		return decisionInterval, nil
 	}
-	p.enter(Connecting, err)
-	switch {
-	case endOf(err) == EndTerminated:
-		return p.past.since.handOver(), nil
-	case errors.Is(err, errComesBack):
+	if errors.Is(err, errComesBack) {
+		p.own.refused()
+		p.enter(Standby, err)
 		return comeback, nil
+	}
+	p.enter(Connecting, err)
+	if endOf(err) == EndTerminated {
+		return p.past.since.handOver(), nil
 	}
 	p.past.since.away = p.past.since.published
 	return retries.NextBackOff(), nil
