@@ -67,14 +67,27 @@ func TestReadAllReadsToTheEndOfEveryPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	inOrder(t, records, 3, 30)
-	ends, err := EndOffsets(t.Context(), brokers, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for p, want := range []int64{10, 10, 10, 0} {
-		if got := ends[verify.TopicPartition{Topic: "orders", Partition: int32(p)}]; got != want {
-			t.Errorf("partition %d ends at %d, want %d", p, got, want)
+	for name, endOffsets := range map[string]func(context.Context, []string, ...string) (map[verify.TopicPartition]int64, error){
+		"of the leaders": EndOffsets, "agreed": AgreedEndOffsets,
+	} {
+		ends, err := endOffsets(t.Context(), brokers, "orders")
+		if err != nil {
+			t.Fatal(err)
 		}
+		for p, want := range []int64{10, 10, 10, 0} {
+			if got := ends[verify.TopicPartition{Topic: "orders", Partition: int32(p)}]; got != want {
+				t.Errorf("%s: partition %d ends at %d, want %d", name, p, got, want)
+			}
+		}
+	}
+}
+
+func TestEndOffsetsAreNotAgreedOnWhileABrokerIsSilent(t *testing.T) {
+	brokers := append(startBroker(t, 1), "127.0.0.1:1")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if ends, err := AgreedEndOffsets(ctx, brokers, "orders"); err == nil {
+		t.Errorf("%v", ends)
 	}
 }
 

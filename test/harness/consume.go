@@ -54,6 +54,12 @@ func EndOffsets(ctx context.Context, brokers []string, topics ...string) (map[ve
 	return witness.EndOffsets(ctx, brokers, topics...)
 }
 
+// AgreedEndOffsets is EndOffsets of brokers that all answer and agree who leads;
+// else it is an error.
+func AgreedEndOffsets(ctx context.Context, brokers []string, topics ...string) (map[verify.TopicPartition]int64, error) {
+	return witness.AgreedEndOffsets(ctx, brokers, topics...)
+}
+
 // Partitions returns how many partitions each topic has.
 func Partitions(ctx context.Context, brokers []string, topics ...string) (map[string]int32, error) {
 	return witness.Partitions(ctx, brokers, topics...)

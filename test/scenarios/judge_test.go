@@ -11,15 +11,26 @@ import (
 	"github.com/cdcpub/cdcpub/test/harness"
 )
 
-// sample reads the slot's position first and the topics' ends afterwards.
+// sample reads the slot's position first and the topics' ends afterwards, when
+// the brokers agree on them.
 func (s *stand) sample(ctx context.Context, conn *pgx.Conn) (verify.Sample, error) {
 	var sample verify.Sample
 	err := conn.QueryRow(ctx, "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = $1", s.slot).Scan(&sample.Confirmed)
 	if err != nil {
 		return sample, err
 	}
-	sample.End, err = harness.EndOffsets(ctx, s.brokers.Direct(), s.topics...)
-	return sample, err
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if sample.End, err = harness.AgreedEndOffsets(ctx, s.brokers.Direct(), s.topics...); err == nil {
+			return sample, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return sample, err
+		}
+	}
 }
 
 // sampler takes samples in the background while servers let it.
