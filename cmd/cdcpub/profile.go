@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -53,10 +52,7 @@ func profile(address string, log *zap.Logger) (stop func(), err error) {
 	}()
 	log.Info("profiles are served", zap.String("event", "pprof"), zap.String("address", "http://"+listener.Addr().String()+"/debug/pprof/"))
 	return func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel() // a profile that is being taken is cut
-		_ = server.Shutdown(ended)
-		_ = server.Close()
+		_ = server.Close() // a profile that is being taken is cut
 		<-done
 	}, nil
 }

@@ -69,12 +69,7 @@ type leadership struct{ broker, epoch int32 }
 // newestLeaders asks every broker and believes the newest election of each
 // partition.
 func newestLeaders(ctx context.Context, client *kgo.Client, topics []string) (map[verify.TopicPartition]leadership, error) {
-	request := kmsg.NewPtrMetadataRequest()
-	for _, name := range topics {
-		topic := kmsg.NewMetadataRequestTopic()
-		topic.Topic = &name
-		request.Topics = append(request.Topics, topic)
-	}
+	request := metadataOf(topics)
 	leaders := map[verify.TopicPartition]leadership{}
 	for _, broker := range client.SeedBrokers() {
 		answer, err := request.RequestWith(ctx, broker)
@@ -112,14 +107,18 @@ const (
 	oldest = -2
 )
 
-func partitions(ctx context.Context, client *kgo.Client, topics []string) (map[string]int32, error) {
+func metadataOf(topics []string) *kmsg.MetadataRequest {
 	request := kmsg.NewPtrMetadataRequest()
 	for _, name := range topics {
 		topic := kmsg.NewMetadataRequestTopic()
 		topic.Topic = &name
 		request.Topics = append(request.Topics, topic)
 	}
-	answer, err := request.RequestWith(ctx, client)
+	return request
+}
+
+func partitions(ctx context.Context, client *kgo.Client, topics []string) (map[string]int32, error) {
+	answer, err := metadataOf(topics).RequestWith(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %v: %w", topics, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,7 +25,7 @@ func measureDrain(b *testing.B, s *stand, l load) []result {
 	if l.jvm && *withJVM {
 		subjects = append(subjects, debeziumCold, debeziumWarm)
 	}
-	subjects = slices.DeleteFunc(subjects, func(name string) bool { return !wanted(name) })
+	subjects = chosen(subjects)
 	var slots []string
 	for round := range *rounds {
 		for i := range subjects {

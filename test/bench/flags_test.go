@@ -2,6 +2,7 @@ package bench
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,14 +42,11 @@ func run(b *testing.B, letters []string) {
 // scaled applies -bench.scale.
 func scaled(n int) int { return max(1, int(float64(n)**scale)) }
 
-func wanted(subject string) bool {
+// chosen applies -bench.subjects.
+func chosen(subjects []string) []string {
 	if *only == "" {
-		return true
+		return subjects
 	}
-	for name := range strings.SplitSeq(*only, ",") {
-		if name == subject {
-			return true
-		}
-	}
-	return false
+	names := strings.Split(*only, ",")
+	return slices.DeleteFunc(subjects, func(name string) bool { return !slices.Contains(names, name) })
 }

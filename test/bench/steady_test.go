@@ -31,7 +31,7 @@ func measureSteady(b *testing.B, s *stand, l load) []result {
 	if l.jvm && *withJVM {
 		subjects = append(subjects, debeziumWarm)
 	}
-	subjects = slices.DeleteFunc(subjects, func(name string) bool { return !wanted(name) })
+	subjects = chosen(subjects)
 	var results []result
 	for round := range *rounds {
 		for i, subject := range subjects {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/cdcpub/cdcpub/test/harness"
 )
 
 // clockTick is the unit of times in /proc/PID/stat, USER_HZ, which is 100 on
@@ -31,19 +33,11 @@ func cpuOf(pid int) time.Duration {
 	return time.Duration(user+system) * clockTick
 }
 
-// peakOf is the largest resident memory of a process so far in bytes (VmHWM).
+// peakOf is the largest resident memory of a process so far in bytes, 0 if it
+// is gone.
 func peakOf(pid int) int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))
-	fields := bytes.Fields(after)
-	if len(fields) == 0 {
-		return 0
-	}
-	kib, _ := strconv.ParseInt(string(fields[0]), 10, 64)
-	return kib << 10
+	peak, _ := harness.PeakMemory(pid)
+	return peak
 }
 
 // walsender follows the processor time of whoever serves a slot, which is gone

@@ -205,10 +205,7 @@ func (p *Process) CPU() time.Duration {
 }
 
 func (p *Process) readPeak() {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		return
-	}
+	peak, ok := PeakMemory(p.PID())
 	// A zombie has no memory and no such line. The number can be another
 	// process's only after the child was reaped.
 	select {
@@ -216,9 +213,19 @@ func (p *Process) readPeak() {
 		return
 	default:
 	}
-	if peak, ok := parsePeak(status); ok {
+	if ok {
 		p.mu.Lock()
 		p.peak = max(p.peak, peak)
 		p.mu.Unlock()
 	}
+}
+
+// PeakMemory is the largest resident memory of a process so far, in bytes
+// (VmHWM in proc(5)); false for one that has ended, or without /proc.
+func PeakMemory(pid int) (int64, bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	return parsePeak(status)
 }
