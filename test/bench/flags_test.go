@@ -15,6 +15,7 @@ var (
 	only      = flag.String("bench.subjects", "", "the only subjects to measure, with commas between them; all by default")
 	program   = flag.String("bench.binary", "", "a cdcpub to measure instead of one that is built from these sources")
 	earlier   = flag.String("bench.earlier", "", "another cdcpub to measure beside it, to see what a change has brought")
+	profiles  = flag.String("bench.profiles", "", "directory for profiles of processor time and memory of each cdcpub; none by default")
 	reportTo  = flag.String("bench.report", "", "directory for the report, NAME.md and NAME.json; none by default")
 	reportAs  = flag.String("bench.name", "core", "the report's name")
 )

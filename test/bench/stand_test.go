@@ -32,6 +32,7 @@ func newStand(b *testing.B) *stand {
 		s.binary = harness.Build(b, harness.BuildOptions{Tags: "release"})
 	}
 	s.offsets = newOffsets(b, s.kafka.Brokers()[0])
+	s.warm(b, s.kafka.Brokers()[0])
 	return s
 }
 

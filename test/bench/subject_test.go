@@ -15,10 +15,10 @@ import (
 const (
 	reference    = "pg_recvlogical"
 	cdcpub       = "cdcpub"
-	cdcpubBefore = "cdcpub, earlier build"
-	cdcpubFake   = "cdcpub, broker without work"
-	debeziumCold = "Debezium, cold JVM"
-	debeziumWarm = "Debezium, warm JVM"
+	cdcpubBefore = "cdcpub (earlier build)"
+	cdcpubFake   = "cdcpub (broker without work)"
+	debeziumCold = "Debezium (cold JVM)"
+	debeziumWarm = "Debezium (warm JVM)"
 )
 
 // place is where a subject reads and writes.
@@ -82,7 +82,7 @@ func (p publisher) stop(b *testing.B) {
 }
 
 func (s *stand) startCDCPub(b *testing.B, k *backlog, at place, program, broker string) running {
-	ports, err := pgserver.FreePorts(1)
+	ports, err := pgserver.FreePorts(2)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -90,7 +90,14 @@ func (s *stand) startCDCPub(b *testing.B, k *backlog, at place, program, broker 
 	config := fmt.Sprintf("postgres: {url: %q, slot: %s, publication: cdcpub}\noutbox: {tables: [public.outbox]}\n"+
 		"kafka: {brokers: [%q], topic: '%s.{aggregate_type}'}\nhttp: {listen: %q}\n",
 		k.url, at.slot, broker, at.topics.prefix, http)
-	p := harness.StartProcess(b, harness.ProcessOptions{Binary: program, Args: []string{"run", "-c", "{config}"}, Config: config})
+	args := []string{"run", "-c", "{config}"}
+	if *profiles != "" {
+		args = append(args, "--pprof", fmt.Sprintf("127.0.0.1:%d", ports[1]))
+	}
+	p := harness.StartProcess(b, harness.ProcessOptions{Binary: program, Args: args, Config: config})
+	if *profiles != "" {
+		go keepProfile(b, fmt.Sprintf("127.0.0.1:%d", ports[1]), fmt.Sprintf("%s-%s", at.slot, filepath.Base(program)))
+	}
 	return publisher{process{p}, http}
 }
 
