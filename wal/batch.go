@@ -33,16 +33,24 @@ const (
 // The server writes each message to the socket by itself; a reader that keeps
 // up would hand over each row by itself, at ten times the cost of a row. After
 // a pause of this length a row is handed over at once. Above 50,000 events a
-// second, when a backlog is read, the interval grows up to maxBatchInterval.
+// second, when a backlog is read, the interval grows up to maxBatchInterval, but
+// not over the time in which the server sends intervalBytes: it would wait for
+// us, with a socket that can take no more (see narrow).
 const (
 	batchInterval    = time.Millisecond
 	maxBatchInterval = 5 * time.Millisecond
 	intervalPerEvent = 20 * time.Microsecond
+	intervalBytes    = 96 << 10
 )
 
-// interval is how long the batch after b is held back at most.
-func (b *Batch) interval() time.Duration {
-	return min(max(batchInterval, time.Duration(len(b.Events))*intervalPerEvent), maxBatchInterval)
+// interval is how long the batch after b is held back at most. b was read in the
+// given time, from so many bytes.
+func (b *Batch) interval(took time.Duration, bytes int) time.Duration {
+	interval := min(time.Duration(len(b.Events))*intervalPerEvent, maxBatchInterval)
+	if bytes > intervalBytes {
+		interval = min(interval, took*intervalBytes/time.Duration(bytes))
+	}
+	return max(batchInterval, interval)
 }
 
 func (b *Batch) full() bool { return len(b.Events) >= maxBatchEvents || b.Bytes >= maxBatchBytes }

@@ -24,6 +24,7 @@ type Stream struct {
 	decoder  *Decoder
 	batch    *Batch
 	due      time.Time // when the next batch may be handed over if it is not full
+	handed   time.Time // when the last one was
 	free     chan *Batch
 	pacer    pacer
 	received pglogrepl.LSN // highest position received: nothing beyond it may be confirmed
@@ -242,8 +243,10 @@ func (s *Stream) next() time.Time {
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
-		taker, next, interval, tally := out, s.next(), s.batch.interval(), s.batch.tally()
-		if !s.batch.full() && time.Now().Before(s.due) {
+		now := time.Now()
+		taker, next, tally := out, s.next(), s.batch.tally()
+		interval := s.batch.interval(now.Sub(s.handed), s.link.read)
+		if !s.batch.full() && now.Before(s.due) {
 			taker = nil
 			if s.due.Before(next) {
 				next = s.due
@@ -252,7 +255,8 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case taker <- s.batch:
-			s.batch, s.due = s.newBatch(), time.Now().Add(interval)
+			s.handed, s.link.read = time.Now(), 0
+			s.batch, s.due = s.newBatch(), s.handed.Add(interval)
 			s.counters.add(tally)
 		case <-timer.C:
 		case <-s.wake:

@@ -47,6 +47,9 @@ type watchedConn struct {
 	wrote bool
 }
 
+// NetConn returns what is below, as tls.Conn does.
+func (c *watchedConn) NetConn() net.Conn { return c.Conn }
+
 // tlsRequest is the code of a request for TLS (PostgreSQL documentation,
 // "Message Formats", SSLRequest).
 const tlsRequest = 80877103
