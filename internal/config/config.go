@@ -226,7 +226,7 @@ type Window struct {
 	// Records is the largest number of records, default 65536, at least 1.
 	Records int `yaml:"records"`
 	// Bytes is the largest sum of their sizes, every copy counted, default
-	// 8MiB, at least 64KiB.
+	// 4MiB, at least 64KiB.
 	Bytes Size `yaml:"bytes"`
 }
 

@@ -32,7 +32,7 @@ func (c *Config) setDefaults() {
 	c.Kafka.Fencing = true
 	c.Kafka.CreateTopics.ReplicationFactor = BrokerDefault
 	c.Window.Records = 65536
-	c.Window.Bytes = 8 * MiB
+	c.Window.Bytes = 4 * MiB
 	c.OnPoison = OnPoisonStop
 	c.OnStop = OnStopStay
 	c.ShutdownTimeout = seconds(10)
