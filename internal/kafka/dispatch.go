@@ -14,11 +14,12 @@ func (p *Producer) accept(messages []pipeline.Message, now time.Time) {
 	if p.dead {
 		return
 	}
+	defer p.giveBack(messages)
 	for i := range messages {
 		record := &messages[i].Record
 		t := p.topics[record.Topic]
 		if t == nil {
-			t = newTopic(record.Topic)
+			t = newTopic(record.Topic, &p.pool)
 			p.topics[record.Topic] = t
 			p.lookupSoon(t)
 		}
@@ -31,6 +32,15 @@ func (p *Producer) accept(messages []pipeline.Message, now time.Time) {
 			continue
 		}
 		p.enqueue(t, e, now)
+	}
+}
+
+// giveBack keeps a slice for Send.
+func (p *Producer) giveBack(messages []pipeline.Message) {
+	clear(messages)
+	select {
+	case p.sent <- messages[:0]:
+	default:
 	}
 }
 

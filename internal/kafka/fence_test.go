@@ -175,7 +175,7 @@ func TestACoordinatorThatIsAwayHoldsUpNobodyForLong(t *testing.T) {
 	client := newTestClient(t, fastConfig("127.0.0.1:1"))
 	grace := client.config.FenceGrace
 	p := newProducer(client, 1, fenceID, leased(always), zap.NewNop())
-	part := newPartition(newTopic("orders"), 0)
+	part := newPartition(newTopic("orders", nil), 0)
 	now := time.Now()
 	away := controlled{err: sarama.ErrConsumerCoordinatorNotAvailable}
 	nobody := controlled{err: errors.New("no broker can be reached")}

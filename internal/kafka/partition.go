@@ -117,7 +117,7 @@ type partition struct {
 }
 
 func newPartition(t *topic, id int32) *partition {
-	return &partition{topic: t, id: id, lastOffset: -1}
+	return &partition{topic: t, id: id, lastOffset: -1, queue: queue{pool: t.pending.pool}}
 }
 
 // outcome is the fate of the partition's batch in one attempt. The zero rule

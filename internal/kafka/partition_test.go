@@ -21,7 +21,7 @@ func testPolicy() policy {
 }
 
 func filled(n int) *partition {
-	p := newPartition(newTopic("orders"), 3)
+	p := newPartition(newTopic("orders", nil), 3)
 	p.identify(identity{producer: 1})
 	for i := range uint64(n) {
 		m := message("orders", "key", i)

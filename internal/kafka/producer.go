@@ -23,10 +23,12 @@ type Producer struct {
 
 	// What other goroutines hand in.
 	messages *mailbox[[]pipeline.Message]
-	answers  *mailbox[produced]
-	replies  *mailbox[controlled]
-	asked    chan chan pipeline.ProducerStatus
-	results  chan pipeline.Result
+	// sent has slices whose messages were taken, for the next Send.
+	sent    chan []pipeline.Message
+	answers *mailbox[produced]
+	replies *mailbox[controlled]
+	asked   chan chan pipeline.ProducerStatus
+	results chan pipeline.Result
 
 	// closing is closed by Close; quiet by run, when nothing is in flight and
 	// nothing will be sent; done when results is closed too.
@@ -56,6 +58,8 @@ type loop struct {
 	// ready are the partitions in phaseReady, in the order they became so;
 	// waiting those in phaseWaiting.
 	ready, waiting []*partition
+	// pool has the memory of empty queues.
+	pool entryPool
 	// readySpare is an empty slice for the next round's ready.
 	readySpare []*partition
 	// wakeAt is when there is something to do without an event.
@@ -114,6 +118,7 @@ func newProducer(c *Client, session uint64, transactionalID string, slot pipelin
 		},
 		dialer:   newDialer(config),
 		messages: newMailbox[[]pipeline.Message](),
+		sent:     make(chan []pipeline.Message, spareMessages),
 		answers:  newMailbox[produced](),
 		replies:  newMailbox[controlled](),
 		asked:    make(chan chan pipeline.ProducerStatus),
@@ -138,13 +143,22 @@ func newProducer(c *Client, session uint64, transactionalID string, slot pipelin
 }
 
 // Send implements pipeline.Producer.
-func (p *Producer) Send(messages []pipeline.Message) {
+func (p *Producer) Send(messages []pipeline.Message) []pipeline.Message {
 	select {
 	case <-p.closing:
 	default:
 		p.messages.put(messages)
 	}
+	select {
+	case spare := <-p.sent:
+		return spare
+	default:
+		return nil
+	}
 }
+
+// spareMessages is how many slices are kept for Send.
+const spareMessages = 4
 
 // Results implements pipeline.Producer.
 func (p *Producer) Results() <-chan pipeline.Result { return p.results }

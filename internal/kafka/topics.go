@@ -43,7 +43,9 @@ type topic struct {
 const lookupPause = 20 * time.Millisecond
 
 // newTopic is a topic that nothing is known of yet.
-func newTopic(name string) *topic { return &topic{name: name, wanted: 1} }
+func newTopic(name string, pool *entryPool) *topic {
+	return &topic{name: name, wanted: 1, pending: queue{pool: pool}}
+}
 
 // want asks for a lookup that starts from now on, and returns its number.
 func (t *topic) want() uint64 {

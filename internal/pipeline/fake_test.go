@@ -48,7 +48,7 @@ func partitionOf(key []byte) int {
 	return int(h.Sum32() % fakePartitions)
 }
 
-func (f *fakeProducer) Send(messages []Message) {
+func (f *fakeProducer) Send(messages []Message) []Message {
 	if len(messages) == 0 {
 		f.complain("an empty Send")
 	}
@@ -66,6 +66,7 @@ func (f *fakeProducer) Send(messages []Message) {
 	if records, bytes := f.outstanding(); records > f.window.Records || records > 1 && bytes > f.window.Bytes {
 		f.complain("the window holds %d records of %d bytes", records, bytes)
 	}
+	return nil
 }
 
 // outstanding is the run from the oldest unacknowledged message to the newest.

@@ -45,8 +45,9 @@ type Pipeline struct {
 
 	batch *wal.Batch // being worked on, nil when the next may be taken
 	next  int        // index of its first event that is not done
-	// pending is the routed record that waits for room in the window.
-	pending  *router.Record
+	// pending is the routed record that waits for room in the window, if waits.
+	pending  router.Record
+	waits    bool
 	position Position // of the next row of the open transaction
 	commit   time.Time
 	messages []Message // routed, not yet handed to the producer
@@ -147,8 +148,7 @@ func (p *Pipeline) work() error {
 // the producer's business.
 func (p *Pipeline) send() {
 	if len(p.messages) > 0 {
-		p.config.Producer.Send(p.messages)
-		p.messages = make([]Message, 0, len(p.messages))
+		p.messages = p.config.Producer.Send(p.messages)
 	}
 }
 
@@ -174,15 +174,14 @@ func (p *Pipeline) event(e *wal.Event) (bool, error) {
 }
 
 func (p *Pipeline) row(e *wal.Event) (bool, error) {
-	if p.pending == nil {
-		record, err := p.config.Route(p.commit, e.Row)
-		if err != nil {
+	if !p.waits {
+		var err error
+		if p.pending, err = p.config.Route(p.commit, e.Row); err != nil {
 			return false, &UnpublishableError{Position: p.position, RowLSN: e.LSN, Table: e.Row.Relation, Cause: err}
 		}
-		p.pending = &record
 	}
-	size := footprint(p.pending, e.Row)
-	if p.tracker.Full(size) {
+	size := footprint(&p.pending, e.Row)
+	if p.waits = p.tracker.Full(size); p.waits {
 		return false, nil
 	}
 	seq, err := p.tracker.Sent(size)
@@ -190,10 +189,10 @@ func (p *Pipeline) row(e *wal.Event) (bool, error) {
 		return false, err
 	}
 	p.messages = append(p.messages, Message{
-		Seq: seq, Record: *p.pending, Position: p.position, Table: e.Row.Relation, Committed: p.commit.UnixMicro(),
+		Seq: seq, Record: p.pending, Position: p.position, Table: e.Row.Relation, Committed: p.commit.UnixMicro(),
 	})
 	p.position.Ordinal++
-	p.pending = nil
+	p.pending = router.Record{}
 	p.counts.sent++
 	return true, nil
 }

@@ -35,9 +35,10 @@ type Message struct {
 // error, or when the stream is lost, it is closed and a new one is made.
 type Producer interface {
 	// Send queues messages, in order, and takes ownership of the slice. It
-	// does not wait for the network: what may be outstanding is bounded by the
-	// caller's window. Called from one goroutine. After Close it is a no-op.
-	Send(messages []Message)
+	// returns an empty one for the next call, or nil. It does not wait for the
+	// network: what may be outstanding is bounded by the caller's window. Called
+	// from one goroutine. After Close it is a no-op.
+	Send(messages []Message) []Message
 	// Results yields every outcome. It must be read until closed. It is closed
 	// after Close, when no more outcome can come.
 	Results() <-chan Result

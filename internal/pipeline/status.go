@@ -36,7 +36,7 @@ type statusBox struct {
 func (p *Pipeline) publishStatus() {
 	status := Status{
 		Transactions: p.counts.transactions, Sent: p.counts.sent, Acked: p.counts.acked,
-		Outstanding: p.tracker.Outstanding(), Bytes: p.tracker.Bytes(), Full: p.pending != nil,
+		Outstanding: p.tracker.Outstanding(), Bytes: p.tracker.Bytes(), Full: p.waits,
 		Confirmed: p.tracker.Confirmed(), LastAcked: p.counts.lastAcked,
 	}
 	if len(p.rejected) > 0 {
