@@ -16,8 +16,8 @@ func (r *report) markdown() string {
 	if m.Debezium != "" {
 		fmt.Fprintf(&b, ", Debezium %s", m.Debezium)
 	}
-	fmt.Fprintf(&b, ".\n\nMedians of %d rounds (least to most in parentheses); the subjects take turns within a round, and ratios are\n"+
-		"of the same round. CPU is in us per event. `make bench` measures it; package `test/bench` says how.\n", r.Rounds)
+	fmt.Fprintf(&b, ".\n\nMedians of %d rounds, of a steady load %d (least to most in parentheses); the subjects take turns within a\n"+
+		"round, and ratios are of the same round. CPU is in us per event. `make bench` measures it; package `test/bench` says how.\n", r.Rounds, min(r.Rounds, steadyRounds))
 	for _, load := range r.Loads {
 		fmt.Fprintf(&b, "\n## %s\n\n", strings.ToUpper(load[:1])+load[1:])
 		if results := r.of(load, r.subjects(load)[0]); results[0].Latency != nil {
@@ -31,7 +31,7 @@ func (r *report) markdown() string {
 
 func (r *report) drains(b *strings.Builder, load string) {
 	fmt.Fprintln(b, "| | events/s | MB/s of payload | of pg_recvlogical | first record | CPU itself | walsender | broker | peak RSS | allocations per event |")
-	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, subject := range r.subjects(load) {
 		all := r.of(load, subject)
 		ratio, first, broker, allocations := "1", "-", "-", "-"
@@ -61,16 +61,19 @@ func (r *report) drains(b *strings.Builder, load string) {
 }
 
 func (r *report) latencies(b *strings.Builder, load string) {
-	fmt.Fprintln(b, "From just before COMMIT to the consumer.\n\n| | p50 | p99 | p99.9 | most | CPU of a core | peak RSS |\n|---|---|---|---|---|---|---|")
+	fmt.Fprintln(b, "From just before COMMIT to the consumer.\n\n| | events/s reached | p50 | p99 | p99.9 | most | COMMIT alone p50 | p99 | CPU of a core | broker | peak RSS |\n|---|---|---|---|---|---|---|---|---|---|")
 	for _, subject := range r.subjects(load) {
 		all := r.of(load, subject)
 		ms := func(of func(*latency) float64) string {
 			return spread(all, "%.2f ms", func(o result) float64 { return of(o.Latency) })
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s |\n", subject,
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", subject, middle(all, "%.0f", result.rate),
 			ms(func(l *latency) float64 { return l.P50 }), ms(func(l *latency) float64 { return l.P99 }),
 			ms(func(l *latency) float64 { return l.P999 }), ms(func(l *latency) float64 { return l.Max }),
+			middle(all, "%.2f ms", func(o result) float64 { return o.Commit.P50 }),
+			middle(all, "%.2f ms", func(o result) float64 { return o.Commit.P99 }),
 			middle(all, "%.0f %%", func(o result) float64 { return 100 * o.Subjects / o.Seconds }),
+			middle(all, "%.0f %%", func(o result) float64 { return 100 * o.Broker / o.Seconds }),
 			middle(all, "%.0f MiB", func(o result) float64 { return float64(o.PeakRSS) / (1 << 20) }))
 	}
 }

@@ -31,6 +31,7 @@ type result struct {
 	PeakRSS     int64    `json:"peak_rss_bytes"`
 	Allocations uint64   `json:"allocations,omitempty"`
 	Latency     *latency `json:"latency_ms,omitempty"`
+	Commit      *latency `json:"commit_ms,omitempty"` // COMMIT until its answer
 }
 
 // latency is from just before COMMIT to the consumer, in milliseconds.
@@ -48,7 +49,8 @@ func (r result) String() string {
 	s := fmt.Sprintf("%s, round %d, %s: %.0f events/s, first after %.2f s, us of CPU per event: walsender %.1f, itself %.1f, broker %.1f; peak RSS %.1f MiB",
 		r.Load, r.Round, r.Subject, r.rate(), r.First, r.perEvent(r.Walsender), r.perEvent(r.Subjects), r.perEvent(r.Broker), float64(r.PeakRSS)/(1<<20))
 	if r.Latency != nil {
-		s += fmt.Sprintf("; p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms", r.Latency.P50, r.Latency.P99, r.Latency.P999)
+		s += fmt.Sprintf("; p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms; COMMIT alone p50 %.2f ms, p99 %.2f ms",
+			r.Latency.P50, r.Latency.P99, r.Latency.P999, r.Commit.P50, r.Commit.P99)
 	}
 	return s
 }

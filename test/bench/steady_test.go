@@ -21,6 +21,10 @@ import (
 // while it starts, or its JVM compiles.
 const warmUp = 10 // seconds
 
+// steadyRounds is the most rounds of a steady load: one is long, and has
+// thousands of events to take percentiles of.
+const steadyRounds = 2
+
 // measureSteady lets each subject follow the same rate of single-row
 // transactions.
 func measureSteady(b *testing.B, s *stand, l load) []result {
@@ -33,7 +37,7 @@ func measureSteady(b *testing.B, s *stand, l load) []result {
 	}
 	subjects = chosen(subjects)
 	var results []result
-	for round := range *rounds {
+	for round := range min(*rounds, steadyRounds) {
 		for i, subject := range subjects {
 			slot := fmt.Sprintf("%s%d_%d_%d", l.Letter, l.Rate, round, i)
 			k := s.newBacklog(b, l, []string{slot})
@@ -53,19 +57,21 @@ type steady struct {
 	*backlog
 	place
 
-	// sent is when the writer of event i was about to send COMMIT, seen when a
-	// poll returned the record; both in nanoseconds after epoch.
-	epoch      time.Time
-	began      time.Time // of the writers
-	sent, seen []atomic.Int64
-	left       atomic.Int64 // records that were not seen yet
-	arrived    chan struct{}
+	// sent is when the writer of event i was about to send COMMIT, committed when
+	// it had the answer, seen when a poll returned the record; all in nanoseconds
+	// after epoch.
+	epoch                 time.Time
+	began                 time.Time // of the writers
+	sent, committed, seen []atomic.Int64
+	left                  atomic.Int64 // records that were not seen yet
+	arrived               chan struct{}
 }
 
 func (s *steady) measure(b *testing.B, subject string) result {
 	rate := s.load.Rate
 	total := rate * (warmUp + s.load.Seconds)
-	s.epoch, s.sent, s.seen, s.arrived = time.Now(), make([]atomic.Int64, total), make([]atomic.Int64, total), make(chan struct{})
+	s.epoch, s.arrived = time.Now(), make(chan struct{})
+	s.sent, s.committed, s.seen = make([]atomic.Int64, total), make([]atomic.Int64, total), make([]atomic.Int64, total)
 	s.left.Store(int64(total))
 	s.create(b, s.topics)
 	defer s.remove(b, s.topics)
@@ -110,7 +116,7 @@ func (s *steady) measure(b *testing.B, subject string) result {
 		b.Fatalf("%d of %d records have not arrived", s.left.Load(), total)
 	}
 	m.Rows, m.Payload = rate*s.load.Seconds, s.load.Payload
-	m.Latency = s.latencies(rate * warmUp)
+	m.Latency, m.Commit = s.latencies(s.seen, rate*warmUp), s.latencies(s.committed, rate*warmUp)
 	return m
 }
 
@@ -157,6 +163,7 @@ func (s *steady) write(ctx context.Context, writer int) error {
 		if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
 			return err
 		}
+		s.committed[n].Store(int64(time.Since(s.epoch)))
 	}
 	return nil
 }
@@ -213,11 +220,11 @@ func (s *steady) consume(b *testing.B) (stop func()) {
 	}
 }
 
-// latencies are those of the events from number first on.
-func (s *steady) latencies(first int) *latency {
+// latencies are those of the events from number first on, until they were there.
+func (s *steady) latencies(there []atomic.Int64, first int) *latency {
 	var all []time.Duration
 	for n := first; n < len(s.sent); n++ {
-		all = append(all, time.Duration(s.seen[n].Load()-s.sent[n].Load()))
+		all = append(all, time.Duration(there[n].Load()-s.sent[n].Load()))
 	}
 	slices.Sort(all)
 	return &latency{P50: percentile(all, 0.5), P99: percentile(all, 0.99), P999: percentile(all, 0.999), Max: percentile(all, 1)}
