@@ -21,7 +21,7 @@ func TestIntervalBetweenBatches(t *testing.T) {
 		{"large rows", 10, time.Millisecond, 2 << 20, time.Millisecond},
 	} {
 		b := &Batch{Events: make([]Event, test.events)}
-		if got := b.interval(test.took, test.bytes); got != test.want {
+		if got := b.interval(test.took, test.bytes, roomOfSocket); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}

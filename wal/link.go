@@ -29,6 +29,7 @@ type link struct {
 	buffer    []byte
 	pos, end  int
 	read      int // bytes from the socket since the owner has set it to 0
+	room      int // bytes that the socket holds for us, about
 	streaming bool
 	// mayWait is asked before the socket is read. It returns the deadline, or
 	// false when the owner has something to do first.
@@ -65,7 +66,7 @@ func (yield) Temporary() bool { return true }
 // stream begins the part of the connection's life in which mayWait is asked.
 func (l *link) stream(mayWait func() (time.Time, bool)) {
 	l.mayWait, l.streaming = mayWait, true
-	narrow(l.Conn)
+	l.room = narrow(l.Conn)
 	l.listen()
 }
 

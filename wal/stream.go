@@ -245,7 +245,7 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
 		now := time.Now()
 		taker, next, tally := out, s.next(), s.batch.tally()
-		interval := s.batch.interval(now.Sub(s.handed), s.link.read)
+		interval := s.batch.interval(now.Sub(s.handed), s.link.read, s.link.room)
 		if !s.batch.full() && now.Before(s.due) {
 			taker = nil
 			if s.due.Before(next) {

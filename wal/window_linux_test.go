@@ -40,11 +40,16 @@ func TestNarrowBoundsTheBufferOfANearbyServer(t *testing.T) {
 	if read(); given != 2*nearbyBuffer { // socket(7): the kernel doubles it
 		t.Errorf("SO_RCVBUF is %d, want %d, provided that net.core.rmem_max allows it", given, 2*nearbyBuffer)
 	}
+	if l.room != given/2 {
+		t.Errorf("%d bytes of room, the socket has %d", l.room, given/2)
+	}
 }
 
-func TestNarrowLeavesOtherConnectionsAlone(*testing.T) {
+func TestNarrowLeavesOtherConnectionsAlone(t *testing.T) {
 	one, other := net.Pipe()
 	defer one.Close()
 	defer other.Close()
-	narrow(one)
+	if room := narrow(one); room != roomOfSocket {
+		t.Errorf("%d bytes of room", room)
+	}
 }
