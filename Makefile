@@ -5,7 +5,7 @@ FUZZTIME ?= 30s
 SCHEDULES ?= 1000000
 SEEDS ?= 1-20
 
-.PHONY: help test prerequisites check unit mutants chaos fuzz bench build demo
+.PHONY: help test prerequisites check unit mutants chaos simulate fuzz bench bench-go build demo
 
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,15 @@ fuzz: ## Every fuzzer for FUZZTIME (30s).
 bench: ## cdcpub beside pg_recvlogical and Debezium, alternating, on an idle machine: docs/benchmarks.
 	$(GO) test -run '^$$' -bench Loads -benchtime 1x -timeout 180m -v ./test/bench -bench.report $(abspath docs/benchmarks) \
 		$(if $(LOADS),-bench.loads $(LOADS)) $(if $(NAME),-bench.name $(NAME)) $(ARGS)
+
+# benchstat reads what `go test -bench` prints, so that is what is kept.
+BENCHSTAT = $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+HOT_PATH = ./wal ./router ./checkpoint ./internal/kafka
+
+bench-go: ## Decoder, router, tracker, batch and producer alone, compared by benchstat with docs/benchmarks/go.txt, which it replaces.
+	$(GO) test -run '^$$' -bench 'Decode|Route|Tracker|Batch|Producer' -benchmem -count 6 $(HOT_PATH) > go-bench.txt
+	$(BENCHSTAT) docs/benchmarks/go.txt go-bench.txt
+	@mv go-bench.txt docs/benchmarks/go.txt
 
 build: ## A release binary in bin/.
 	CGO_ENABLED=0 $(GO) build -tags release -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/cdcpub ./cmd/cdcpub
