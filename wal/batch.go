@@ -33,24 +33,16 @@ const (
 // The server writes each message to the socket by itself; a reader that keeps
 // up would hand over each row by itself, at ten times the cost of a row. After
 // a pause of this length a row is handed over at once. Above 50,000 events a
-// second, when a backlog is read, the interval grows up to maxBatchInterval, but
-// not over the time in which the server fills three quarters of the socket's room:
-// it would wait for us (see narrow).
+// second, when a backlog is read, the interval grows as far as the socket allows.
 const (
 	batchInterval    = time.Millisecond
-	maxBatchInterval = 5 * time.Millisecond
 	intervalPerEvent = 20 * time.Microsecond
-	roomOfSocket     = 128 << 10 // unless it has less
 )
 
-// interval is how long the batch after b is held back at most. b was read in the
-// given time, from so many bytes, out of a socket with room for so many.
-func (b *Batch) interval(took time.Duration, bytes, room int) time.Duration {
-	interval := min(time.Duration(len(b.Events))*intervalPerEvent, maxBatchInterval)
-	if enough := room / 4 * 3; bytes > enough {
-		interval = min(interval, min(took, time.Second)*time.Duration(enough)/time.Duration(bytes))
-	}
-	return max(batchInterval, interval)
+// interval is how long the batch after b is held back at most, if not for longer
+// than limit.
+func (b *Batch) interval(limit time.Duration) time.Duration {
+	return max(batchInterval, min(limit, time.Duration(len(b.Events))*intervalPerEvent))
 }
 
 func (b *Batch) full() bool { return len(b.Events) >= maxBatchEvents || b.Bytes >= maxBatchBytes }

@@ -57,9 +57,9 @@
 // up would hand over every row by itself, at many times the cost of the row.
 // After a batch the next is therefore held back for a millisecond to gather
 // what comes, unless it is full; after a pause a row is handed over at once.
-// When a backlog is read the wait grows to as long as the socket has room, which
-// is little if the server is nearby: then the server's kernel gathers, too, and
-// one packet carries what hundreds carried (window_linux.go).
+// When a backlog is read the wait grows to as long as the socket has room. That is
+// made little if the server is on this host: then the server's kernel gathers, too,
+// and one packet carries what hundreds carried (gather.go, window_linux.go).
 //
 // While the receiver does not take it, Run does not read: PostgreSQL waits,
 // and memory stays bounded. A message of any size passes alone.

@@ -28,8 +28,8 @@ type link struct {
 	place     place
 	buffer    []byte
 	pos, end  int
-	read      int // bytes from the socket since the owner has set it to 0
-	room      int // bytes that the socket holds for us, about
+	taken     int // bytes from the socket since the owner has set it to 0
+	gathering gathering
 	streaming bool
 	// mayWait is asked before the socket is read. It returns the deadline, or
 	// false when the owner has something to do first.
@@ -66,7 +66,7 @@ func (yield) Temporary() bool { return true }
 // stream begins the part of the connection's life in which mayWait is asked.
 func (l *link) stream(mayWait func() (time.Time, bool)) {
 	l.mayWait, l.streaming = mayWait, true
-	l.room = narrow(l.Conn)
+	l.gathering = gatheringOf(l.Conn)
 	l.listen()
 }
 
@@ -100,7 +100,7 @@ func (l *link) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		l.pos, l.end = 0, n
-		l.read += n
+		l.taken += n
 	}
 	n := copy(p, l.buffer[l.pos:l.end])
 	l.pos += n

@@ -23,8 +23,8 @@ type Stream struct {
 	// Owned by Run's goroutine.
 	decoder  *Decoder
 	batch    *Batch
-	due      time.Time // when the next batch may be handed over if it is not full
-	handed   time.Time // when the last one was
+	due      time.Time     // when the next batch may be handed over if it is not full
+	limit    time.Duration // of the interval to the next batch
 	free     chan *Batch
 	pacer    pacer
 	received pglogrepl.LSN // highest position received: nothing beyond it may be confirmed
@@ -199,6 +199,7 @@ func (s *Stream) read(ctx context.Context, out chan<- *Batch) error {
 		if err := s.fill(); err != nil {
 			return err
 		}
+		s.pace()
 		if err := s.offer(ctx, out); err != nil {
 			return err
 		}
@@ -218,6 +219,15 @@ func (s *Stream) fill() error {
 			return nil
 		}
 	}
+}
+
+// pace notes how much the socket had.
+func (s *Stream) pace() {
+	if s.link.taken == 0 {
+		return
+	}
+	s.limit = s.link.gathering.limit(s.limit, s.link.taken)
+	s.link.taken = 0
 }
 
 // mayWait answers the link: is there nothing to do before waiting for bytes? A
@@ -245,7 +255,7 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
 		now := time.Now()
 		taker, next, tally := out, s.next(), s.batch.tally()
-		interval := s.batch.interval(now.Sub(s.handed), s.link.read, s.link.room)
+		interval := s.batch.interval(s.limit)
 		if !s.batch.full() && now.Before(s.due) {
 			taker = nil
 			if s.due.Before(next) {
@@ -255,8 +265,7 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case taker <- s.batch:
-			s.handed, s.link.read = time.Now(), 0
-			s.batch, s.due = s.newBatch(), s.handed.Add(interval)
+			s.batch, s.due = s.newBatch(), time.Now().Add(interval)
 			s.counters.add(tally)
 		case <-timer.C:
 		case <-s.wake:

@@ -12,13 +12,19 @@ const (
 	// nearbyBuffer is as much as a server that is nearby sends in some
 	// milliseconds at full rate. The kernel grants no more than
 	// net.core.rmem_max, 208 KiB by default.
-	nearbyBuffer = roomOfSocket
-	// nearby is the round trip below which nearbyBuffer costs no throughput.
-	nearby = 2 * time.Millisecond
+	nearbyBuffer = 128 << 10
+	// nearby is the round trip within a host. On a network packets carry less,
+	// and the kernel counts more for each: there it has not been measured.
+	nearby = 200 * time.Microsecond
 )
 
+// isNearby judges the shortest round trip so far, which some kernels do not know.
+func isNearby(microseconds uint32) bool {
+	return microseconds > 0 && time.Duration(microseconds)*time.Microsecond < nearby
+}
+
 // narrow bounds what the server may send ahead of our reads, if it is nearby, and
-// returns how much that is in bytes.
+// returns how much that is in bytes; 0 if it has not.
 //
 // A walsender writes every message by itself, three of them for a transaction of
 // one row, and does not let the kernel wait for more (TCP_NODELAY). With a window
@@ -27,25 +33,22 @@ const (
 // twice as much processor time as the rows themselves. Behind a window that is
 // full now and then, messages that follow join the one that waits.
 func narrow(conn net.Conn) (room int) {
-	room = roomOfSocket
 	socket, ok := socketBelow(conn).(syscall.Conn)
 	if !ok {
-		return room
+		return 0
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return room
+		return 0
 	}
 	_ = raw.Control(func(fd uintptr) {
 		// It fails for what is not TCP.
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err != nil || time.Duration(info.Min_rtt)*time.Microsecond >= nearby {
+		if err != nil || !isNearby(info.Min_rtt) || unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, nearbyBuffer) != nil {
 			return
 		}
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, nearbyBuffer)
-		if granted, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF); err == nil {
-			room = min(room, granted/2) // the kernel doubles it, socket(7)
-		}
+		granted, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+		room = granted / 2 // the kernel doubles it, socket(7)
 	})
 	return room
 }

@@ -1,55 +1,81 @@
 package wal
 
 import (
+	"context"
 	"net"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sys/unix"
+
+	"github.com/cdcpub/cdcpub/internal/pgfault"
 )
 
-// above is a connection that wraps another, as a TLS connection does.
-type above struct{ net.Conn }
-
-func (a above) NetConn() net.Conn { return a.Conn }
-
-func TestNarrowBoundsTheBufferOfANearbyServer(t *testing.T) {
+// TestStreamBoundsTheBufferOfANearbyServer looks through what the publisher wraps
+// its connections in.
+func TestStreamBoundsTheBufferOfANearbyServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	config := &pgconn.Config{DialFunc: (&net.Dialer{}).DialContext}
+	pgfault.Begin(config)
+	conn, err := config.DialFunc(context.Background(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	var given int
-	read := func() {
-		raw, err := conn.(syscall.Conn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := raw.Control(func(fd uintptr) { given, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l := &link{Conn: above{conn}, began: time.Now()}
+	before := receiveBuffer(t, conn)
+	l := &link{Conn: conn, began: time.Now()}
 	l.stream(nil)
-	if read(); given != 2*nearbyBuffer { // socket(7): the kernel doubles it
-		t.Errorf("SO_RCVBUF is %d, want %d, provided that net.core.rmem_max allows it", given, 2*nearbyBuffer)
+	given := receiveBuffer(t, conn)
+	if given > 2*nearbyBuffer || l.gathering != (gathering{maxBatchInterval, given / 2}) {
+		t.Errorf("SO_RCVBUF is %d and was %d, and %+v was made of it", given, before, l.gathering)
 	}
-	if l.room != given/2 {
-		t.Errorf("%d bytes of room, the socket has %d", l.room, given/2)
+	if given == before {
+		t.Errorf("SO_RCVBUF is %d as before", given)
 	}
 }
 
-func TestNarrowLeavesOtherConnectionsAlone(t *testing.T) {
+func receiveBuffer(t *testing.T, conn net.Conn) (bytes int) {
+	t.Helper()
+	raw, err := socketBelow(conn).(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if controlErr := raw.Control(func(fd uintptr) { bytes, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) }); controlErr != nil || err != nil {
+		t.Fatal(controlErr, err)
+	}
+	return bytes
+}
+
+func TestServersThatAreNotNearbyAreLeftAlone(t *testing.T) {
+	for microseconds, want := range map[uint32]bool{0: false, 30: true, 199: true, 200: false, 50_000: false} {
+		if got := isNearby(microseconds); got != want {
+			t.Errorf("a round trip of %d us: nearby is %v", microseconds, got)
+		}
+	}
 	one, other := net.Pipe()
 	defer one.Close()
 	defer other.Close()
-	if room := narrow(one); room != roomOfSocket {
-		t.Errorf("%d bytes of room", room)
+	if g := gatheringOf(one); g != gatherFromAfar {
+		t.Errorf("a pipe: %+v", g)
+	}
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	local, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	if g := gatheringOf(local); g != gatherLocally {
+		t.Errorf("a Unix socket: %+v", g)
 	}
 }

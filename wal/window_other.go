@@ -5,4 +5,4 @@ package wal
 import "net"
 
 // narrow has been measured on Linux alone.
-func narrow(net.Conn) (room int) { return roomOfSocket }
+func narrow(net.Conn) (room int) { return 0 }

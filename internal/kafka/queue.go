@@ -79,12 +79,13 @@ const (
 	pooledEntries = 8192 // the most room that a pool keeps
 )
 
-// take returns an empty slice with room for at least n entries.
+// take returns an empty slice with room for at least n entries, and not for many
+// more: a partition that stands still would hold it.
 func (p *entryPool) take(n int) []entry {
 	n = max(n, minEntries)
 	if p != nil {
 		for i, spare := range p.spares {
-			if cap(spare) < n {
+			if cap(spare) < n || cap(spare) > 4*n {
 				continue
 			}
 			last := len(p.spares) - 1

@@ -3,7 +3,7 @@
 // Debezium on Kafka Connect with the Outbox Event Router. All of them run on
 // one machine, in turn, on the same rows, with the same topics, so that ratios
 // count and figures do not. `make bench` runs it and writes docs/benchmarks.
-// Nothing here is asserted.
+// No figure is asserted; a test holds the README to the report.
 //
 // A drain begins when the subject's process is started (a warm Debezium: when
 // its connector is) on a slot that holds the whole backlog, and ends when the

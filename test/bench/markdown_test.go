@@ -31,7 +31,7 @@ func (r *report) markdown() string {
 
 func (r *report) drains(b *strings.Builder, load string) {
 	fmt.Fprintln(b, "| | events/s | MB/s of payload | of pg_recvlogical | first record | CPU itself | walsender | broker | peak RSS | allocations per event |")
-	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|")
 	for _, subject := range r.subjects(load) {
 		all := r.of(load, subject)
 		ratio, first, broker, allocations := "1", "-", "-", "-"
@@ -61,7 +61,7 @@ func (r *report) drains(b *strings.Builder, load string) {
 }
 
 func (r *report) latencies(b *strings.Builder, load string) {
-	fmt.Fprintln(b, "From just before COMMIT to the consumer.\n\n| | events/s reached | p50 | p99 | p99.9 | most | COMMIT alone p50 | p99 | CPU of a core | broker | peak RSS |\n|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(b, "From just before COMMIT to the consumer.\n\n| | events/s reached | p50 | p99 | p99.9 | most | COMMIT alone p50 | p99 | CPU of a core | broker | peak RSS |\n|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, subject := range r.subjects(load) {
 		all := r.of(load, subject)
 		ms := func(of func(*latency) float64) string {

@@ -6,23 +6,23 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"testing"
 	"time"
 )
 
-// profileTime is how long processor time is recorded, a second after the start.
+// profileTime is how long processor time is recorded.
 const profileTime = 5 * time.Second
 
-// keepProfile writes NAME.cpu and NAME.heap, for `go tool pprof`. A subject that
-// ends earlier leaves what there is.
-func keepProfile(b *testing.B, address, name string) {
+// keepProfile writes NAME.heap, a second after the start, and NAME.cpu, for `go
+// tool pprof`. A subject that ends earlier leaves what there is.
+func keepProfile(address, name string) {
 	time.Sleep(time.Second)
-	for kind, query := range map[string]string{
-		"cpu":  fmt.Sprintf("profile?seconds=%d", profileTime/time.Second),
-		"heap": "heap",
+	for _, one := range []struct{ kind, query string }{
+		{"heap", "heap"},
+		{"cpu", fmt.Sprintf("profile?seconds=%d", profileTime/time.Second)},
 	} {
-		if err := fetch("http://"+address+"/debug/pprof/"+query, filepath.Join(*profiles, name+"."+kind)); err != nil {
-			b.Logf("profile %s of %s: %v", kind, name, err)
+		// The benchmark may be over by then.
+		if err := fetch("http://"+address+"/debug/pprof/"+one.query, filepath.Join(*profiles, name+"."+one.kind)); err != nil {
+			fmt.Fprintf(os.Stderr, "profile %s of %s: %v\n", one.kind, name, err)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (s *stand) startCDCPub(b *testing.B, k *backlog, at place, program, broker 
 	}
 	p := harness.StartProcess(b, harness.ProcessOptions{Binary: program, Args: args, Config: config})
 	if *profiles != "" {
-		go keepProfile(b, fmt.Sprintf("127.0.0.1:%d", ports[1]), fmt.Sprintf("%s-%s", at.slot, filepath.Base(program)))
+		go keepProfile(fmt.Sprintf("127.0.0.1:%d", ports[1]), fmt.Sprintf("%s-%s", at.slot, filepath.Base(program)))
 	}
 	return publisher{process{p}, http}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,10 +29,11 @@ func (o offsets) warm(b *testing.B, broker string) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(b.Context(), warmTime)
 	defer cancel()
-	value := make([]byte, 230)
 	var failed atomic.Pointer[error]
 	for n := 0; ctx.Err() == nil; n++ {
-		record := &kgo.Record{Key: fmt.Appendf(nil, "order-%d", n%10_000), Value: value}
+		key := fmt.Appendf(nil, "order-%d", n%10_000)
+		record := &kgo.Record{Key: key, Value: fmt.Appendf(nil, `{"note": "%s", "number": %d}`, strings.Repeat("x", 200), n),
+			Headers: []kgo.RecordHeader{{Key: "id", Value: fmt.Appendf(nil, "%036d", n)}, {Key: "eventType", Value: key}}}
 		client.Produce(b.Context(), record, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.Store(&err)

@@ -58,8 +58,8 @@ func TestMillionRowTransactionInBoundedMemory(t *testing.T) {
 	}
 }
 
-// Ten minutes without Kafka at 1000 events a second are 600,000 rows, some
-// ninety windows of 8 MiB. Here the window is an eighth, and so is the load.
+// Ten minutes without Kafka at 1000 events a second are 600,000 rows, some 180
+// windows of 4 MiB. Here it is some ninety of a quarter.
 const (
 	outageWindow = "window:\n  bytes: 1MiB\n"
 	outageRows   = 80_000
