@@ -57,6 +57,9 @@ func (r *report) headline() string {
 	fmt.Fprintf(&b, "| | cdcpub | Debezium %s, warm JVM | cold JVM | `pg_recvlogical` to `/dev/null` |\n|---|---|---|---|---|\n", version)
 	subjects := []string{cdcpub, debeziumWarm, debeziumCold, reference}
 	row := func(name, load, format string, of func(result) float64, subjects []string) {
+		if len(r.subjects(load)) == 0 {
+			return
+		}
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, subject := range subjects {
 			cell := " "

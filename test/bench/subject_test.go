@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cdcpub/cdcpub/internal/pgserver"
 	"github.com/cdcpub/cdcpub/test/harness"
@@ -59,12 +60,17 @@ func (p process) end(b *testing.B) int {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		b.Fatal(err)
 	}
+	defer time.AfterFunc(stopLimit, func() { _ = p.Signal(syscall.SIGKILL) }).Stop()
 	code, err := p.Wait(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	return code
 }
+
+// stopLimit is how long a subject may take to end. Kafka Connect has been seen to
+// wait for its connector for ever.
+const stopLimit = 30 * time.Second
 
 // publisher is cdcpub.
 type publisher struct {
