@@ -253,10 +253,8 @@ func (s *Stream) next() time.Time {
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
-		now := time.Now()
-		taker, next, tally := out, s.next(), s.batch.tally()
-		interval := s.batch.interval(s.limit)
-		if !s.batch.full() && now.Before(s.due) {
+		taker, next, interval, tally := out, s.next(), s.batch.interval(s.limit), s.batch.tally()
+		if !s.batch.full() && time.Now().Before(s.due) {
 			taker = nil
 			if s.due.Before(next) {
 				next = s.due
