@@ -62,7 +62,9 @@
 // and one packet carries what hundreds carried (gather.go, window_linux.go).
 //
 // While the receiver does not take it, Run does not read: PostgreSQL waits,
-// and memory stays bounded. A message of any size passes alone.
+// and memory stays bounded. The little room is given back to the kernel then: in
+// a full one status updates can get stuck (window_linux.go). A message of any size
+// passes alone.
 //
 // The driver writes over a message at its next read, so the Decoder copies a
 // row once, into a chunk that many rows share. These bytes are never written

@@ -22,13 +22,10 @@ var (
 	gatherFromAfar = gathering{longest: maxBatchInterval / 2}
 )
 
-// gatheringOf chooses, and narrows the window of a server that is nearby.
+// gatheringOf is for a connection whose window is not narrow.
 func gatheringOf(conn net.Conn) gathering {
 	if conn.LocalAddr().Network() == "unix" {
 		return gatherLocally
-	}
-	if room := narrow(conn); room > 0 {
-		return gathering{maxBatchInterval, room}
 	}
 	return gatherFromAfar
 }

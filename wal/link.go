@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,8 +29,12 @@ type link struct {
 	place     place
 	buffer    []byte
 	pos, end  int
-	taken     int // bytes from the socket since the owner has set it to 0
+	failed    error // of a read ahead; the next one returns it
+	taken     int   // bytes from the socket since the owner has set it to 0
 	gathering gathering
+	window    window
+	nearby    bool // window can be narrowed
+	narrowed  bool
 	streaming bool
 	// mayWait is asked before the socket is read. It returns the deadline, or
 	// false when the owner has something to do first.
@@ -67,7 +72,49 @@ func (yield) Temporary() bool { return true }
 func (l *link) stream(mayWait func() (time.Time, bool)) {
 	l.mayWait, l.streaming = mayWait, true
 	l.gathering = gatheringOf(l.Conn)
+	l.window, l.nearby = windowOf(l.Conn)
 	l.listen()
+}
+
+// narrowWindow bounds what a server that is nearby sends ahead. The owner reads
+// all the time from now on, or calls widenWindow.
+func (l *link) narrowWindow() {
+	if !l.nearby || l.narrowed {
+		return
+	}
+	if room := l.window.narrow(); room > 0 {
+		l.narrowed, l.gathering = true, gathering{maxBatchInterval, room}
+	}
+}
+
+// widenWindow is for an owner that does not read. It reads ahead, once, as much as
+// a narrow window lets in: the server sends again what was dropped. Until the
+// owner reads again this is a connection like any other.
+func (l *link) widenWindow() {
+	if !l.narrowed {
+		return
+	}
+	l.narrowed = false
+	l.window.release()
+	rest := l.buffer[l.pos:l.end]
+	l.buffer = append(make([]byte, 0, len(rest)+linkBuffer), rest...)
+	l.pos, l.end = 0, len(rest)
+	l.buffer = l.buffer[:cap(l.buffer)]
+	for l.end < len(l.buffer) && l.failed == nil {
+		deadline := time.Now().Add(time.Millisecond)
+		if l.failed = l.SetReadDeadline(deadline); l.failed != nil {
+			return
+		}
+		n, err := l.Conn.Read(l.buffer[l.end:])
+		l.end += n
+		switch {
+		case err == nil:
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			l.failed = err
+		case !time.Now().Before(deadline): // or it was interrupt
+			return
+		}
+	}
 }
 
 // Read is called by the driver when it needs more bytes than it has.
@@ -86,10 +133,16 @@ func (l *link) Read(p []byte) (int, error) {
 				return 0, errYield
 			}
 		}
-		if l.buffer == nil {
+		if len(l.buffer) != linkBuffer {
 			l.buffer = make([]byte, linkBuffer)
 		}
+		if l.failed != nil {
+			return 0, l.failed
+		}
 		n, err := l.Conn.Read(l.buffer)
+		if l.streaming && n > 0 && n < len(l.buffer) {
+			l.narrowWindow() // again, now that nothing is left that would not fit
+		}
 		if l.suspect(); n > 0 && l.doubt.IsZero() {
 			l.touch()
 		}

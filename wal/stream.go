@@ -133,6 +133,10 @@ const (
 	finishLimit     = 2 * time.Second
 )
 
+// widenAfter is how long a narrow window may go without being read: it is short for
+// wal_sender_timeout and long for a receiver that keeps up.
+const widenAfter = 200 * time.Millisecond
+
 // Run reads until Stop, an error, or the end of ctx, and hands over batches in
 // stream order. When the receiver does not take one, Run stops reading and
 // keeps sending status updates, so that a slow broker never costs the
@@ -154,6 +158,7 @@ func (s *Stream) Run(ctx context.Context, out chan<- *Batch) error {
 	s.probes.begin(probing)
 
 	s.link.stream(s.mayWait)
+	s.link.narrowWindow()
 	reason := s.read(ctx, out)
 	inOrder := reason == nil || errors.Is(reason, ErrServerStopping)
 	if unreadable(reason) {
@@ -252,8 +257,12 @@ func (s *Stream) next() time.Time {
 // offer hands over the batch. While the receiver does not take it, nothing is
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
+	widen := time.Now().Add(widenAfter)
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
 		taker, next, interval, tally := out, s.next(), s.batch.interval(s.limit), s.batch.tally()
+		if s.link.narrowed && widen.Before(next) {
+			next = widen
+		}
 		if !s.batch.full() && time.Now().Before(s.due) {
 			taker = nil
 			if s.due.Before(next) {
@@ -270,6 +279,9 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		if !time.Now().Before(widen) {
+			s.link.widenWindow()
+		}
 		s.link.listen()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -329,6 +341,7 @@ func (s *Stream) sendStatus(now time.Time) error {
 // returns nil. When there is a reason for leaving other than Stop, the wait is
 // bounded.
 func (s *Stream) leave(ctx context.Context, reason error) error {
+	s.link.widenWindow()
 	var giveUp <-chan time.Time
 	for waiting := true; waiting; {
 		if reason != nil && giveUp == nil {

@@ -23,8 +23,7 @@ func isNearby(microseconds uint32) bool {
 	return microseconds > 0 && time.Duration(microseconds)*time.Microsecond < nearby
 }
 
-// narrow bounds what the server may send ahead of our reads, if it is nearby, and
-// returns how much that is in bytes; 0 if it has not.
+// window is the receive buffer of a connection to a server that is nearby.
 //
 // A walsender writes every message by itself, three of them for a transaction of
 // one row, and does not let the kernel wait for more (TCP_NODELAY). With a window
@@ -32,25 +31,53 @@ func isNearby(microseconds uint32) bool {
 // becomes a packet with an answer and a wakeup, which costs the walsender and us
 // twice as much processor time as the rows themselves. Behind a window that is
 // full now and then, messages that follow join the one that waits.
-func narrow(conn net.Conn) (room int) {
+//
+// A bounded buffer must be read, though. The kernel counts some hundred bytes for
+// a packet of twenty and drops what no longer fits. From then on the server's
+// acknowledgements of our status updates carry a position behind what was
+// dropped. Our kernel takes them for forged while its window is closed, and soon
+// sends no more updates: the server ends a connection that only waits for Kafka.
+// So the buffer is bounded only where it can be released again (SO_BUF_LOCK,
+// Linux 5.15). What can stand (TCP_WINDOW_CLAMP) instead of a buffer does not
+// keep the kernel from widening, or stalls below the size of a packet.
+type window struct{ socket syscall.RawConn }
+
+// windowOf returns false for a server that is not nearby and a kernel that
+// cannot release.
+func windowOf(conn net.Conn) (w window, ok bool) {
 	socket, ok := socketBelow(conn).(syscall.Conn)
 	if !ok {
-		return 0
+		return window{}, false
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return 0
+		return window{}, false
 	}
+	ok = false
 	_ = raw.Control(func(fd uintptr) {
 		// It fails for what is not TCP.
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err != nil || !isNearby(info.Min_rtt) || unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, nearbyBuffer) != nil {
-			return
+		_, lockErr := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BUF_LOCK)
+		ok = err == nil && lockErr == nil && isNearby(info.Min_rtt)
+	})
+	return window{raw}, ok
+}
+
+// narrow bounds what the server may send ahead of our reads, and returns how
+// much that is in bytes.
+func (w window) narrow() (room int) {
+	_ = w.socket.Control(func(fd uintptr) {
+		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, nearbyBuffer) == nil {
+			granted, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+			room = granted / 2 // the kernel doubles it, socket(7)
 		}
-		granted, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
-		room = granted / 2 // the kernel doubles it, socket(7)
 	})
 	return room
+}
+
+// release lets the kernel choose again.
+func (w window) release() {
+	_ = w.socket.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BUF_LOCK, 0) })
 }
 
 // socketBelow looks under connections that wrap others.

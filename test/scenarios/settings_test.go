@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cdcpub/cdcpub/internal/verify"
@@ -100,19 +99,8 @@ func TestTransactionTimeoutDoesNotEndTheStream(t *testing.T) {
 	s.exec(`INSERT INTO outbox (aggregate_type, aggregate_id, aggregate_version, event_type, payload)
 		SELECT 'order', 'one', n, 'T', to_jsonb(repeat('x', CASE n WHEN 0 THEN 50000 ELSE 10000 END)) FROM generate_series(0, 4000) n`)
 	s.awaitLog(p, "rejected")
-	s.until("the walsender has lived far beyond the timeout", func() bool {
-		var old bool
-		err := s.sql.QueryRow(s.ctx, `SELECT now() - a.backend_start > '4s' FROM pg_stat_activity a JOIN pg_replication_slots s ON s.active_pid = a.pid
-			WHERE s.slot_name = $1`, s.slot).Scan(&old)
-		return err == nil && old
-	})
-	s.no(p.Signal(syscall.SIGTERM))
-	s.exit(p)
-	limit := "1000000"
-	s.no(s.kafka.AlterTopicConfig(s.ctx, s.topic, "max.message.bytes", &limit))
-	p = s.run()
-	s.delivered()
-	s.stop(p)
+	s.awaitOldWalsender("4s")
+	s.deliverToALargerTopic(p)
 	if report := s.check(nil); report.Events != 4001 || s.sessions() != 2 {
 		t.Errorf("%d events, %d sessions; want 4001 and 2", report.Events, s.sessions())
 	}
