@@ -257,6 +257,7 @@ func (l *link) finish(limit time.Duration) error {
 // the end of ctx: only then are the slot and its place among max_wal_senders free.
 func (l *link) terminate(ctx context.Context) {
 	defer l.close()
+	l.nearby, l.narrowed = false, false // after an error the driver reads on in the background
 	l.pg.Frontend().Send(&pgproto3.Terminate{})
 	if l.pg.Frontend().Flush() != nil {
 		return
