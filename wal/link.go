@@ -29,8 +29,9 @@ type link struct {
 	place     place
 	buffer    []byte
 	pos, end  int
-	failed    error // of a read ahead; the next one returns it
-	taken     int   // bytes from the socket since the owner has set it to 0
+	failed    error     // of a read ahead; the next read returns it
+	readAt    time.Time // when the socket was last read
+	taken     int       // bytes from the socket since the owner has set it to 0
 	gathering gathering
 	window    window
 	nearby    bool // window can be narrowed
@@ -73,6 +74,7 @@ func (l *link) stream(mayWait func() (time.Time, bool)) {
 	l.mayWait, l.streaming = mayWait, true
 	l.gathering = gatheringOf(l.Conn)
 	l.window, l.nearby = windowOf(l.Conn)
+	l.readAt = time.Now()
 	l.listen()
 }
 
@@ -100,8 +102,12 @@ func (l *link) widenWindow() {
 	l.buffer = append(make([]byte, 0, len(rest)+linkBuffer), rest...)
 	l.pos, l.end = 0, len(rest)
 	l.buffer = l.buffer[:cap(l.buffer)]
+	end := time.Now().Add(widenLimit)
 	for l.end < len(l.buffer) && l.failed == nil {
 		deadline := time.Now().Add(time.Millisecond)
+		if deadline.After(end) {
+			return
+		}
 		if l.failed = l.SetReadDeadline(deadline); l.failed != nil {
 			return
 		}
@@ -116,6 +122,10 @@ func (l *link) widenWindow() {
 		}
 	}
 }
+
+// widenLimit bounds the read ahead when the server never stops writing: what lay
+// in the socket at the beginning is read in less.
+const widenLimit = 20 * time.Millisecond
 
 // Read is called by the driver when it needs more bytes than it has.
 func (l *link) Read(p []byte) (int, error) {
@@ -136,10 +146,12 @@ func (l *link) Read(p []byte) (int, error) {
 		if len(l.buffer) != linkBuffer {
 			l.buffer = make([]byte, linkBuffer)
 		}
-		if l.failed != nil {
-			return 0, l.failed
+		if err := l.failed; err != nil {
+			l.failed = nil // the socket repeats it, or says EOF
+			return 0, err
 		}
 		n, err := l.Conn.Read(l.buffer)
+		l.readAt = time.Now()
 		if l.streaming && n > 0 && n < len(l.buffer) {
 			l.narrowWindow() // again, now that nothing is left that would not fit
 		}

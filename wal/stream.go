@@ -257,7 +257,7 @@ func (s *Stream) next() time.Time {
 // offer hands over the batch. While the receiver does not take it, nothing is
 // read and the status goes on.
 func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
-	widen := time.Now().Add(widenAfter)
+	widen := s.link.readAt.Add(widenAfter)
 	for len(s.batch.Events) > 0 && !s.finished.Load() {
 		taker, next, interval, tally := out, s.next(), s.batch.interval(s.limit), s.batch.tally()
 		if s.link.narrowed && widen.Before(next) {
@@ -279,12 +279,12 @@ func (s *Stream) offer(ctx context.Context, out chan<- *Batch) error {
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		if !time.Now().Before(widen) {
-			s.link.widenWindow()
-		}
 		s.link.listen()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if !time.Now().Before(widen) {
+			s.link.widenWindow()
 		}
 		if err := s.tend(); err != nil {
 			return err
