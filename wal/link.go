@@ -98,11 +98,16 @@ func (l *link) widenWindow() {
 	}
 	l.narrowed = false
 	l.window.release()
+	l.readAhead()
+}
+
+// readAhead adds to the buffer until the socket has nothing left.
+func (l *link) readAhead() {
 	rest := l.buffer[l.pos:l.end]
 	l.buffer = append(make([]byte, 0, len(rest)+linkBuffer), rest...)
 	l.pos, l.end = 0, len(rest)
 	l.buffer = l.buffer[:cap(l.buffer)]
-	end := time.Now().Add(widenLimit)
+	end := time.Now().Add(readAheadLimit)
 	for l.end < len(l.buffer) && l.failed == nil {
 		deadline := time.Now().Add(time.Millisecond)
 		if deadline.After(end) {
@@ -123,9 +128,9 @@ func (l *link) widenWindow() {
 	}
 }
 
-// widenLimit bounds the read ahead when the server never stops writing: what lay
-// in the socket at the beginning is read in less.
-const widenLimit = 20 * time.Millisecond
+// readAheadLimit is for a server that never stops writing: what lay in the socket at
+// the beginning is read in less.
+const readAheadLimit = 20 * time.Millisecond
 
 // Read is called by the driver when it needs more bytes than it has.
 func (l *link) Read(p []byte) (int, error) {

@@ -38,8 +38,9 @@ func isNearby(microseconds uint32) bool {
 // dropped. Our kernel takes them for forged while its window is closed, and soon
 // sends no more updates: the server ends a connection that only waits for Kafka.
 // So the buffer is bounded only where it can be released again (SO_BUF_LOCK,
-// Linux 5.15). What can stand (TCP_WINDOW_CLAMP) instead of a buffer does not
-// keep the kernel from widening, or stalls below the size of a packet.
+// Linux 5.15). To bound the window alone (TCP_WINDOW_CLAMP) is no way around it:
+// the kernel widens it all the same, and below the size of a packet of this host
+// the transfer stalls.
 type window struct{ socket syscall.RawConn }
 
 // windowOf returns false for a server that is not nearby and a kernel that
